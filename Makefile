@@ -1,0 +1,107 @@
+# acp-agent: what a developer types. `make help` lists it.
+#
+# Everything is installed into .venv from the hashed pins in .ci/. Two stamp files in it remember what is
+# installed, so that a second run installs nothing until pyproject.toml or the pins change:
+# .runtime (what the agent needs) and .dev (that and the tools of the tests).
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
+DEV := $(VENV)/.dev
+NPM := tests/npm/node_modules/.stamp
+
+# The interpreter that .venv is made with, by default the first one that is new enough. To change it later:
+# `make clean test PYTHON=python3.13`.
+OLDEST := 3, 11
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < ($(OLDEST)))' >/dev/null 2>&1 && echo $$python && break; done)
+
+# Processes of pytest. Further arguments for it: `make test ARGS="-k compact"`.
+JOBS ?= 2
+ARGS ?=
+
+# pip: exact versions, checked by hash, quietly.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps
+UV_VERSION := 0.13.9
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format coverage bench pins clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(RUNTIME) ## install the agent and see it work: no key, no network
+	@$(BIN)/acp-agent demo $(ARGS)
+
+test: $(DEV) $(NPM) ## install everything and run the whole test suite
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(DEV) ## style, types, import contracts, generated code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/generate_protocol.py --check
+
+format: $(DEV) ## put the source into its format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+coverage: $(DEV) $(NPM) ## the test suite with branch coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+bench: $(DEV) ## measure the agent from outside, over the wire
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+pins: $(VENV)-pins/bin/uv ## resolve the newest versions that pyproject.toml allows into .ci/*.txt
+	$(call compile,--group build,.ci/requirements.txt)
+	$(call compile,--all-extras --group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) $(VENV)-pins tests/npm/node_modules build dist htmlcov .coverage .coverage.* .hypothesis
+	rm -rf .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One file of pins, for every platform and every Python from the oldest, with nothing in it of the machine it was made on.
+define compile
+$(VENV)-pins/bin/uv pip compile pyproject.toml $(1) --output-file $(2) --quiet --upgrade \
+	--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command 'make pins'
+endef
+
+# $(call venv,folder): a virtual environment there, unless a working one is there.
+define venv
+@if test -z "$(PYTHON)"; then echo "acp-agent needs Python 3.11 or newer, and none is on the PATH: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
+@if ! "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < ($(OLDEST)))' 2>/dev/null; then \
+	echo "acp-agent needs Python 3.11 or newer, and '$(PYTHON)' is not that: name another with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
+@if ! $(1)/bin/python -c 'import pip' 2>/dev/null; then echo "making $(1) with $(PYTHON)"; "$(PYTHON)" -m venv --clear $(1); fi
+endef
+
+$(RUNTIME): pyproject.toml .ci/requirements.txt
+	$(call venv,$(VENV))
+	@echo "installing the agent into $(VENV)"
+	@$(PIP_INSTALL) --require-hashes --requirement .ci/requirements.txt
+	@$(PIP_INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): pyproject.toml .ci/requirements.txt .ci/requirements-dev.txt
+	$(call venv,$(VENV))
+	@echo "installing the agent and its development tools into $(VENV)"
+	@$(PIP_INSTALL) --require-hashes --requirement .ci/requirements-dev.txt
+	@$(PIP_INSTALL) --no-build-isolation --editable .
+	@touch $(RUNTIME) $@
+
+# The tests that need these clients skip where there is no npm; under CI they fail.
+$(NPM): tests/npm/package.json tests/npm/package-lock.json
+	@if command -v npm >/dev/null 2>&1; then \
+		echo "installing the npm test clients into tests/npm/node_modules" && \
+		npm ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel error && touch $@; \
+	else echo "npm is not installed: the tests that need its clients are skipped"; fi
+
+$(VENV)-pins/bin/uv: Makefile
+	$(call venv,$(VENV)-pins)
+	@$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check --no-input uv==$(UV_VERSION)
+	@touch $@

@@ -1,0 +1,53 @@
+"""`acp-agent` and `python -m acp_agent`: without arguments serve ACP on stdio, otherwise the command line.
+
+Serving claims the wire and answers `initialize` before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run, and end the process."""
+    if sys.platform == "win32":
+        sys.exit("acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL.")
+    if len(sys.argv) > 1:
+        from acp_agent.cli import main as command_line
+
+        sys.exit(command_line(sys.argv[1:]))
+    _serve()
+
+
+def _serve() -> None:
+    from acp_agent.jsonrpc.descriptors import claim_descriptors
+    from acp_agent.server.handshake import shake_hands
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(
+            "acp-agent speaks the Agent Client Protocol on stdin and stdout and is started by an editor. "
+            "See `acp-agent --help` for what can be done here.",
+            file=sys.stderr,
+        )
+    read_fd, write_fd = claim_descriptors()
+    try:
+        handshake = shake_hands(read_fd, write_fd)
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(0)
+
+    import logging
+
+    import anyio
+
+    from acp_agent.app import serve
+
+    anyio.run(serve, read_fd, write_fd, handshake)
+    logging.shutdown()
+    # Everything is closed. Tearing down the modules of an SDK, or waiting for a thread that still loads one, would only
+    # keep the editor waiting.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The composition root: builds the rooms' objects, owns the top task group, and ends everything on EOF or a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from acp_agent.compaction.service import CompactionService
+from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
+from acp_agent.errors import ConfigError
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Router
+from acp_agent.jsonrpc.stdio import claim_stdio
+from acp_agent.llm.registry import Registry
+from acp_agent.logfile import start_logging
+from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+from acp_agent.server.agent import Agent, to_rpc_error
+from acp_agent.server.handshake import Handshake
+from acp_agent.session.manager import SessionManager
+from acp_agent.session.services import Services
+from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.store import SessionStore
+from acp_agent.tools.registry import ToolRegistry, default_tools
+
+DATABASE = "sessions.db"
+LOGS = "logs"
+RECIPES = "recipes"
+
+
+def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
+    """Wire the rooms together.
+
+    :param env: environment variables.
+    """
+    hooks = Dispatcher(builtin_handlers())
+
+    def library(settings: Settings) -> RecipeLibrary:
+        project = settings.project / RECIPES if settings.project else None
+        return RecipeLibrary.discover(builtin_recipes_dir(), settings.home / RECIPES, project, hooks.known)
+
+    return Services(
+        store=store,
+        tools=ToolRegistry(default_tools()),
+        hooks=hooks,
+        compaction=CompactionService(),
+        settings=lambda cwd: load_settings(env, cwd),
+        models=lambda settings: Registry(settings, env),
+        library=library,
+    )
+
+
+async def open_database(env: Mapping[str, str]) -> SqliteStore:
+    """The user's sessions; to be closed by the caller.
+
+    :raises ConfigError: there is no place for them; says what to do.
+    :raises StorageError: the database cannot be used; names it.
+    """
+    return await SqliteStore.open(ensure_private_dir(home_dir(env)) / DATABASE)
+
+
+async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
+    """Serve ACP on these descriptors until the editor closes its end or a signal comes.
+
+    :param handshake: what became of the first line.
+    """
+    env = os.environ
+    log_file = start_logging_at_home(env)
+    transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
+    async with _sessions(env) as open_manager, anyio.create_task_group() as tasks:
+        agent = Agent(open_manager)
+        if handshake.params is not None:
+            agent.initialized(handshake.params)
+        router = Router()
+        agent.register(router)
+        peer = Peer(transport, router, error_mapper=partial(to_rpc_error, log_file=log_file))
+        agent.connect(peer)
+        tasks.start_soon(_close_on_signal, peer)
+        await peer.run()
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _sessions(env: Mapping[str, str]) -> AsyncGenerator[Callable[[], Awaitable[SessionManager]]]:
+    """Opens the store with the first request that needs it, so that a broken home is that request's error; ends every
+    session, then closes the store."""
+    store: SqliteStore | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+
+            async def open_manager() -> SessionManager:
+                nonlocal store
+                store = await open_database(env)
+                return SessionManager(build_services(store, env), tasks)
+
+            try:
+                yield open_manager
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        if store is not None:
+            with anyio.CancelScope(shield=True):
+                await store.aclose()
+
+
+def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
+    """Log to the user's home of the agent; None where that is impossible."""
+    try:
+        return start_logging(home_dir(env) / LOGS, env)
+    except ConfigError:
+        return None
+
+
+async def _close_on_signal(peer: Peer) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        async for _ in signals:
+            peer.close()

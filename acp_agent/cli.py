@@ -1,0 +1,58 @@
+"""The command line: which sub-commands there are. Each one's work is in `commands`, loaded when it is called."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from acp_agent import __version__
+
+_EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command.
+
+    :param argv: the arguments behind the program's name.
+    :returns: the exit status.
+    """
+    arguments = _parser().parse_args(argv)
+    from acp_agent.commands.terminal import run_command
+
+    return run_command(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="acp-agent", description="A coding agent for editors that speak the Agent Client Protocol.", epilog=_EPILOG
+    )
+    parser.add_argument("--version", action="version", version=f"acp-agent {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="prompt the agent from the terminal")
+    run.add_argument(
+        "text", nargs="*", help="what to do; with a recipe, its instructions. Read from stdin where it is -"
+    )
+    run.add_argument("-r", "--recipe", metavar="NAME", help="run this recipe, as /NAME does in an editor")
+    _session_choice(run, required=False)
+    run.add_argument("--model", metavar="PROVIDER/MODEL", help="the model to use in this session from now on")
+    run.add_argument("--mode", metavar="MODE", help="ask, accept-edits, plan or full-access")
+
+    compact = commands.add_parser("compact", help="compact a session's context")
+    compact.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
+    _session_choice(compact, required=True)
+
+    sessions = commands.add_parser("sessions", help="list the sessions, or remove one")
+    actions = sessions.add_subparsers(dest="action", metavar="ACTION")
+    remove = actions.add_parser("rm", help="remove sessions with their history, for good")
+    remove.add_argument("ids", nargs="+", metavar="ID")
+
+    demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
+    demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
+    return parser
+
+
+def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument("--follow", action="store_true", help="the newest session of this directory")
+    group.add_argument("-c", "--conversation-id", metavar="ID", dest="session_id", help="the session with this id")

@@ -1,0 +1,110 @@
+"""`acp-agent run` and `acp-agent compact`: one turn of a session from the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from acp_agent.app import build_services, open_database, start_logging_at_home
+from acp_agent.commands.terminal import TerminalClient
+from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.messages import Text
+from acp_agent.errors import AgentError
+from acp_agent.session.manager import SessionManager
+from acp_agent.session.options import MODE, MODEL
+from acp_agent.session.session import Session
+from acp_agent.storage.store import SessionStore
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Prompt a new session, or one that is named or followed.
+
+    :returns: 0; 1 where the turn ended for another reason than that it was finished.
+    :raises AgentError: the turn failed.
+    """
+    env = os.environ
+    start_logging_at_home(env)
+    store = await open_database(env)
+    client = TerminalClient()
+    stop = ""
+    try:
+        async with anyio.create_task_group() as tasks:
+            manager = SessionManager(build_services(store, env), tasks)
+            session = await _session(arguments, manager, store, client)
+            try:
+                stop = await _prompt(arguments, session, client)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await manager.close(session.session_id)
+            tasks.cancel_scope.cancel()
+    except ExceptionGroup as group:
+        # The task group wraps whatever ends the turn; a person wants the sentence inside.
+        errors = group.subgroup(AgentError)
+        if errors is None:
+            raise
+        raise errors.exceptions[0] from None
+    finally:
+        client.end()
+        with anyio.CancelScope(shield=True):
+            await store.aclose()
+    return 0 if stop == "end_turn" else 1
+
+
+async def _prompt(arguments: argparse.Namespace, session: Session, client: TerminalClient) -> str:
+    text = _text(arguments)
+    before = _size(session)
+    stop = await session.submit((Text(text),)).wait()
+    client.end()
+    after = _size(session)
+    print(
+        f"{session.session_id}: {before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens ({stop})",
+        file=sys.stderr,
+    )
+    return stop
+
+
+def _text(arguments: argparse.Namespace) -> str:
+    words = " ".join(arguments.text)
+    if words == "-":
+        words = sys.stdin.read()
+    recipe = "compact" if arguments.command == "compact" else arguments.recipe
+    if recipe:
+        return f"/{recipe} {words}".rstrip()
+    if not words.strip():
+        raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
+    return words
+
+
+async def _session(
+    arguments: argparse.Namespace, manager: SessionManager, store: SessionStore, client: TerminalClient
+) -> Session:
+    cwd = str(Path.cwd())
+    session_id: str | None = arguments.session_id
+    if arguments.follow:
+        page = await store.list(cwd=cwd, limit=1)
+        if not page.sessions:
+            raise AgentError(f"There is no session of {cwd} to follow. `acp-agent sessions` lists all of them.")
+        session_id = page.sessions[0].session_id
+    if session_id is None:
+        session = await manager.new(cwd, (), lambda _: client)
+    else:
+        record = await store.record(session_id)
+        session = await manager.open(session_id, record.cwd, record.additional_directories, lambda _: client)
+    recipe = "compact" if arguments.command == "compact" else arguments.recipe
+    library = await session.host.library()
+    if recipe and library.get(recipe) is None:
+        raise AgentError(f"There is no recipe {recipe!r}. The recipes are: {', '.join(library.recipes)}.")
+    if arguments.command == "run":
+        for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
+            if value:
+                await session.set_option(option, value)
+    return session
+
+
+def _size(session: Session) -> tuple[int, int]:
+    context = session.host.context
+    return len(context.messages), context.baseline or used_tokens(context, 0)

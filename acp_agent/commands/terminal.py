@@ -1,0 +1,143 @@
+"""Running a sub-command: its event loop, its errors as sentences, its exit status; and the terminal as a client."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import AgentError
+from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.tools.local_commands import LocalCommands
+from acp_agent.tools.local_files import LocalFiles
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import (
+    AgentSaid,
+    CallFinished,
+    CallStarted,
+    CompactionChunk,
+    CompactionFinished,
+    CompactionStarted,
+    Notice,
+    PlanUpdated,
+    Update,
+    UsageUpdated,
+)
+
+INTERRUPTED = 130
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the command that was parsed.
+
+    :returns: the exit status: 0, 1 where it failed, 130 after ctrl-c.
+    """
+    command = _command(arguments.command)
+    try:
+        return anyio.run(partial(command, arguments))
+    except AgentError as error:
+        print(f"acp-agent: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("acp-agent: interrupted. What was done is in the session.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
+    if name == "sessions":
+        from acp_agent.commands import sessions
+
+        return sessions.run
+    if name == "demo":
+        from acp_agent.commands import demo
+
+        return demo.run
+    from acp_agent.commands import run
+
+    return run.run
+
+
+class TerminalClient:
+    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr."""
+
+    def __init__(self) -> None:
+        self._files = LocalFiles()
+        self._commands = LocalCommands()
+        self._message = ""
+        self.usage: UsageUpdated | None = None
+
+    @property
+    def files(self) -> FileAccess:
+        """The disk."""
+        return self._files
+
+    @property
+    def commands(self) -> CommandRunner:
+        """Local processes."""
+        return self._commands
+
+    async def show(self, update: Update) -> None:
+        """Print what a person wants to read."""
+        match update:
+            case AgentSaid():
+                self._say(update.message_id, update.text)
+            case CompactionChunk():
+                self._say(update.compaction_id, update.text)
+            case CallStarted():
+                self._aside(f"→ {update.view.title}")
+            case CallFinished(status="failed"):
+                self._aside(f"✗ {update.view.title}")
+            case PlanUpdated():
+                for entry in update.entries:
+                    mark = {"completed": "✓", "in_progress": "▸"}.get(entry.status, "·")
+                    self._aside(f"{mark} {entry.content}")
+            case CompactionStarted():
+                self._aside("Compacting …")
+            case CompactionFinished(status="failed"):
+                self._aside(f"The compaction failed. {update.error or ''}")
+            case Notice():
+                self._aside(update.text)
+            case UsageUpdated():
+                self.usage = update
+            case _:
+                pass
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Ask at the terminal; without one, nothing that has to be asked for is allowed."""
+        self._aside(f"? {view.title}")
+        for diff in view.diffs:
+            self._aside(f"  {diff.path}")
+        if not sys.stdin.isatty():
+            self._aside("  Not allowed: nobody is here to ask. Allow it with --mode accept-edits or full-access.")
+            return "reject_once"
+        answer = await anyio.to_thread.run_sync(input, "  Allow? [y]es, [a]lways, [n]o: ", abandon_on_cancel=True)
+        choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}
+        return choices.get(answer.strip().lower()[:1], "reject_once")
+
+    def end(self) -> None:
+        """Finish the last line."""
+        if self._message:
+            print(flush=True)
+            self._message = ""
+
+    def _say(self, message_id: str, text: str) -> None:
+        if self._message and self._message != message_id:
+            print("\n")
+        self._message = message_id
+        print(text, end="", flush=True)
+
+    def _aside(self, text: str) -> None:
+        self.end()
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,42 @@
+"""Settings: where they are kept, how they are read, and what may be said where.
+
+Built-in defaults < `config.yaml` in the user's home of the agent < `.acp-agent/config.yaml` of the project < the
+environment. Owns the one folder that holds all state, and the reading of small YAML files with line numbers, which
+recipes use too. Knows nothing of models, sessions or tools: it carries their numbers, they give them meaning.
+
+Importing this package loads neither yaml nor pydantic; a machine without a configuration file never does.
+"""
+
+from __future__ import annotations
+
+from acp_agent.config.home import ensure_private_dir, home_dir, project_dir
+from acp_agent.config.load import load_settings
+from acp_agent.config.settings import (
+    MODES,
+    CompactionSettings,
+    Mode,
+    ModelPrices,
+    ModelSettings,
+    ProviderKind,
+    ProviderSettings,
+    Settings,
+    ThoughtLevel,
+    api_key,
+)
+
+__all__ = [
+    "MODES",
+    "CompactionSettings",
+    "Mode",
+    "ModelPrices",
+    "ModelSettings",
+    "ProviderKind",
+    "ProviderSettings",
+    "Settings",
+    "ThoughtLevel",
+    "api_key",
+    "ensure_private_dir",
+    "home_dir",
+    "load_settings",
+    "project_dir",
+]

@@ -1,0 +1,225 @@
+"""Small files that people write: read safely, parsed as YAML with the line of every key, checked by a pydantic model.
+
+Says what is wrong as a `DocumentError` with line and key. Knows neither settings nor recipes; they turn it into
+their own error. Files may come from a stranger's repository, so nothing is assumed: not that a file is regular,
+small or UTF-8, not that the YAML is flat, finite or free of repeated keys. PyYAML's own `safe_load` gives no lines,
+lets the last of two equal keys win, and shares one object among all aliases of an anchor, which is small until
+somebody walks over it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+    from yaml import Node
+
+    M = TypeVar("M", bound=BaseModel)
+
+MAX_FILE_BYTES = 256 * 1024
+MAX_DEPTH = 20
+
+Place: TypeAlias = tuple[str | int, ...]
+
+
+class DocumentError(Exception):
+    """What is wrong with a document. Whoever catches it adds the file and raises an error for the user.
+
+    :param message: what is wrong, and what would be right.
+    :param line: line in the file, from 1, where known.
+    :param key: dotted path, where known.
+    """
+
+    def __init__(self, message: str, line: int | None = None, key: str | None = None) -> None:
+        self.message = message
+        self.line = line
+        self.key = key
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML mapping.
+
+    :ivar data: as YAML's safe types.
+    :ivar lines: line in the file, from 1, of every key and list item by its path.
+    """
+
+    data: Mapping[str, object]
+    lines: Mapping[Place, int]
+
+
+def read_text(path: Path, *, within: Path | None = None) -> str | None:
+    """Read a small UTF-8 file.
+
+    :param path: the file.
+    :param within: a folder that the file must be in, symbolic links followed; None for no such limit.
+    :return: its text without a byte order mark, or None where there is no such file.
+    :raises DocumentError: it is not a regular file, too large, not UTF-8, outside of `within`, or unreadable.
+    """
+    try:
+        if within is not None and not path.resolve().is_relative_to(within.resolve()):
+            raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
+        # Without O_NONBLOCK, opening a named pipe would wait for somebody to write into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise DocumentError("is not a regular file")
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        raise DocumentError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise DocumentError(f"is larger than {MAX_FILE_BYTES // 1024} KiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
+
+
+def parse_mapping(text: str, first_line: int = 1) -> Document:
+    """Parse YAML whose top level is a mapping, or nothing.
+
+    :param text: the YAML.
+    :param first_line: the line of the file that `text` begins at.
+    :raises DocumentError: with the line.
+    """
+    import yaml
+    from yaml.reader import ReaderError
+
+    lines: dict[Place, int] = {}
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return Document({}, {})
+        _walk(node, (), lines, first_line, set())
+        data = cast(Mapping[str, object], loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = " ".join(part for part in (error.context, error.problem) if part)
+        raise DocumentError(f"is not valid YAML: {reason}", mark.line + first_line if mark else None) from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + first_line
+        raise DocumentError(f"is not valid YAML: the character #x{error.character:02x} is not allowed", line) from error
+    except (ValueError, ArithmeticError, LookupError, AttributeError) as error:  # what bad dates and tags become
+        raise DocumentError(f"is not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise DocumentError("is nested too deeply") from error
+    if not isinstance(node, yaml.MappingNode):
+        raise DocumentError("should be `key: value` lines", node.start_mark.line + first_line)
+    return Document(data, lines)
+
+
+def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int]) -> None:
+    """Note the line of every key and item below `node`, and refuse what would be silently lost or misread."""
+    import yaml
+
+    line = node.start_mark.line + first_line
+    if len(place) > MAX_DEPTH:
+        raise DocumentError("is nested too deeply", line, dotted(place[:3]))
+    if id(node) in seen:
+        raise DocumentError("anchors (&name) and aliases (*name) are not understood here", line, dotted(place))
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines[*place, index] = item.start_mark.line + first_line
+            _walk(item, (*place, index), lines, first_line, seen)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            line = key.start_mark.line + first_line
+            if not isinstance(key, yaml.ScalarNode):
+                raise DocumentError("a key should be a word", line, dotted(place))
+            if key.tag != "tag:yaml.org,2002:str":
+                message = f"YAML does not read this key as text; put it in quotes: '{key.value}'"
+                raise DocumentError(message, line, dotted(place))
+            inner = (*place, str(key.value))
+            if inner in lines:
+                raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
+            lines[inner] = line
+            _walk(value, inner, lines, first_line, seen)
+
+
+def validate(model: type[M], document: Document, context: object = None) -> M:
+    """Check a document against a model.
+
+    :param context: handed to the model's validators.
+    :raises DocumentError: the first one from the top of the file, with line and key.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(document.data, context=context)
+    except ValidationError as error:
+        raise _first(error, model, document) from error
+
+
+def _first(error: ValidationError, model: type[BaseModel], document: Document) -> DocumentError:
+    problems = [
+        (_line(details["loc"], document), index, details)
+        for index, details in enumerate(error.errors(include_url=False))
+    ]
+    line, _, details = min(problems, key=lambda problem: problem[:2])
+    place = tuple(part for part in details["loc"] if part != "[key]")
+    return DocumentError(_sentence(details, model), line or None, dotted(place))
+
+
+def _line(place: Place, document: Document) -> int:
+    while place and place not in document.lines:
+        place = place[:-1]
+    return document.lines.get(place, 0)
+
+
+def _sentence(details: ErrorDetails, model: type[BaseModel]) -> str:
+    """What pydantic found, in our words. Repeats no text of the file: it may be a secret in the wrong place."""
+    message = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    match details["type"]:
+        case "extra_forbidden":
+            from difflib import get_close_matches
+
+            known = _keys_at(model, details["loc"][:-1])
+            near = get_close_matches(str(details["loc"][-1]).replace("-", "_"), known, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
+            return f"unknown key; {hint}"
+        case "missing":
+            return "is required"
+        case "dict_type" | "model_type":
+            return "should be `key: value` lines of its own, indented below"
+        case "list_type":
+            return "should be a list, such as [one, two]"
+        case _:
+            value = details["input"]
+            return f"{message}, not {value}" if isinstance(value, int | float) else message
+
+
+def _keys_at(annotation: object, place: Place) -> list[str]:
+    """Names of the keys that a model, or a type that holds models, knows at a place."""
+    from typing import get_args, get_origin
+
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not place:
+            return list(annotation.model_fields)
+        return _keys_at(annotation.model_fields[str(place[0])].annotation, place[1:])
+    arguments = get_args(annotation)
+    if get_origin(annotation) is dict:
+        return _keys_at(arguments[1], place[1:])
+    for argument in arguments:  # X | None and the like
+        if keys := _keys_at(argument, place):
+            return keys
+    return []
+
+
+def dotted(place: Place) -> str | None:
+    """A path as people write it: `compaction.threshold`; None for the top of the file."""
+    return ".".join(str(part) for part in place) or None

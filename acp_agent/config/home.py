@@ -1,0 +1,110 @@
+"""Folders: the user's home of the agent, the project's `.acp-agent`, and the making of private ones.
+
+Knows no file in them but `config.yaml` by name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from acp_agent.errors import ConfigError
+
+APP = "acp-agent"
+CONFIG_FILE = "config.yaml"
+HOME_VARIABLE = "ACP_AGENT_HOME"
+PROJECT_FOLDER = ".acp-agent"
+
+
+def home_dir(env: Mapping[str, str]) -> Path:
+    """The folder of all state: `ACP_AGENT_HOME`, else where the platform keeps a user's data.
+
+    The default is what platformdirs calls `user_data_dir`, computed here because platformdirs asks the process's own
+    environment and gives up where there is no home directory. Without `HOME` (some editors pass no environment) the
+    password database knows; without an entry there (containers with a foreign user id) a folder of the temporary
+    directory has to do.
+
+    :param env: environment variables.
+    :return: an absolute path, which need not exist.
+    :raises ConfigError: `ACP_AGENT_HOME` is not an absolute path.
+    """
+    chosen = env.get(HOME_VARIABLE, "")
+    user = _user_home(env)
+    if chosen:
+        if user and (chosen == "~" or chosen.startswith("~/")):
+            chosen = str(user) + chosen[1:]
+        if not chosen.startswith("/"):
+            raise ConfigError(f"{chosen!r} is not an absolute path; name a folder from / on", source=HOME_VARIABLE)
+        return Path(chosen)
+    if (xdg := env.get("XDG_DATA_HOME", "")).startswith("/"):
+        return Path(xdg, APP)
+    if user is None:
+        import tempfile
+
+        temporary = env.get("TMPDIR", "")
+        return Path(temporary if temporary.startswith("/") else tempfile.gettempdir(), f"{APP}-{os.getuid()}")
+    return user.joinpath(*_DATA_FOLDER, APP)
+
+
+_DATA_FOLDER = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
+
+
+def _user_home(env: Mapping[str, str]) -> Path | None:
+    home = env.get("HOME", "")
+    if not home.startswith("/"):
+        import pwd
+
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            return None
+    return Path(home) if home.startswith("/") else None
+
+
+def project_dir(cwd: Path) -> Path | None:
+    """The nearest `.acp-agent` folder, from `cwd` up to the root of its git repository.
+
+    Outside of a repository only `cwd` itself is looked at: a folder further up (`/tmp`, say) may be anybody's.
+
+    :param cwd: absolute path of the session's working directory.
+    """
+    parents = (cwd, *cwd.parents)
+    root = next((folder for folder in parents if (folder / ".git").exists()), cwd)
+    for folder in parents:
+        if (folder / PROJECT_FOLDER).is_dir():
+            return folder / PROJECT_FOLDER
+        if folder == root:
+            return None
+    return None
+
+
+def ensure_private_dir(path: Path) -> Path:
+    """Make a folder that only its owner can enter (mode 0700), or make an existing one so.
+
+    :param path: absolute path; missing parents are made.
+    :return: `path`.
+    :raises ConfigError: it cannot be made or written, or is shared by the system (`/`, `/tmp`).
+    """
+    advice = f"set {HOME_VARIABLE} to a folder that you can write to"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = path.stat().st_mode
+        if mode & stat.S_ISVTX or path == path.parent:
+            raise ConfigError(
+                f"this folder belongs to the whole system; set {HOME_VARIABLE} to one for the agent alone",
+                source=str(path),
+            )
+        if mode & 0o077:
+            path.chmod(0o700)
+    except FileExistsError as error:
+        raise ConfigError(
+            f"there is a file where a folder is needed; move it, or {advice}", source=str(path)
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"cannot use this folder ({error.strerror}); {advice}", source=str(path)) from error
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(f"this folder is not writable; {advice}", source=str(path))
+    return path

@@ -1,0 +1,38 @@
+"""Closing a turn that did not end by itself, so that the log is legal again.
+
+Used when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn: what the user
+had already seen of an answer becomes a message, and every call without a result gets one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import AssistantAnswered, CallView, Event, ToolReturned
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, Thinking, ToolResult
+
+_RESULTS = {
+    "cancelled": "The user cancelled this call before it finished. It may have had part of its effect.",
+    "interrupted": "The agent was interrupted before this call finished. It may have had part of its effect.",
+}
+
+
+def closing_events(context: Context, reason: Literal["cancelled", "interrupted"]) -> tuple[Event, ...]:
+    """The events that make this context legal; empty where it is.
+
+    :param reason: how the turn came to its end, for the model to read.
+    """
+    events: list[Event] = []
+    partial = context.partial
+    if partial is not None:
+        parts: list[AssistantPart] = []
+        if partial.thinking:
+            parts.append(Thinking(partial.thinking))
+        if partial.text:
+            parts.append(Text(partial.text))
+        events.append(AssistantAnswered(AssistantMessage(partial.message_id, tuple(parts), context.model, reason)))
+    for call in context.open_calls:
+        result = ToolResult(call.id, (Text(_RESULTS[reason]),), is_error=True)
+        events.append(ToolReturned(result, CallView(call.name)))
+    return tuple(events)

@@ -1,0 +1,183 @@
+"""Messages as the domain knows them: what a user, a model and a tool said, in parts.
+
+Nothing here knows a provider's or the editor's wire form; `llm` and `server` translate at their own borders.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from typing_extensions import TypeAliasType
+
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
+else:  # pydantic reads a recursive type only by name, and pyright only as a plain alias
+    JsonValue = TypeAliasType("JsonValue", str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"])
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+StopReason: TypeAlias = Literal[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "refusal",
+    "context_overflow",
+    "pause_turn",
+    "cancelled",
+    "interrupted",
+]
+"""Why a model's answer ended. The first six come from providers; `cancelled` (by the user) and `interrupted` (by a lost
+connection or a killed process) mark an answer of which only a part exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text, or Markdown."""
+
+    text: str
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image; `data` is base64, `uri` says where the editor took it from."""
+
+    data: str
+    mime_type: str
+    uri: str | None = None
+    type: Literal["image"] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLink:
+    """A file or page that the user pointed at without sending its contents."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+    description: str | None = None
+    size: int | None = None
+    title: str | None = None
+    type: Literal["resource_link"] = "resource_link"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A file that came along in the prompt: `text`, or `blob` in base64."""
+
+    uri: str
+    text: str | None = None
+    blob: str | None = None
+    mime_type: str | None = None
+    type: Literal["resource"] = "resource"
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A model's reasoning.
+
+    `data` is the provider's own form of it (a signature, an encrypted item), sent back to the same provider unchanged
+    and to no other.
+    """
+
+    text: str
+    provider: str = ""
+    data: JsonObject = field(default_factory=dict[str, JsonValue])
+    type: Literal["thinking"] = "thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for.
+
+    `id` is ours and unique in the session, whatever the model sent. `invalid` holds the raw arguments where they were
+    no JSON object; `arguments` is empty then.
+    """
+
+    id: str
+    name: str
+    arguments: JsonObject = field(default_factory=dict[str, JsonValue])
+    invalid: str | None = None
+    type: Literal["tool_call"] = "tool_call"
+
+
+UserPart: TypeAlias = Text | Image | ResourceLink | Resource
+AssistantPart: TypeAlias = Text | Thinking | ToolCall
+ResultPart: TypeAlias = Text | Image
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call, as the provider counted them; the three kinds of input do not overlap."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: float | None = None
+    """US dollars, where the model's price is known."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All that was sent, cached or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """What stands in the window after the answer: this is the `used` of an editor's context meter."""
+        return self.prompt_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """What the user said, or what stands in its place (a recipe's text, a summary)."""
+
+    id: str
+    parts: tuple[UserPart, ...]
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """One answer of a model, whole or cut off (see `stop_reason`)."""
+
+    id: str
+    parts: tuple[AssistantPart, ...]
+    model: str = ""
+    stop_reason: StopReason = "end_turn"
+    usage: Usage | None = None
+    role: Literal["assistant"] = "assistant"
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls it asks for, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def text(self) -> str:
+        """Its visible text, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered to one call, as the model reads it."""
+
+    call_id: str
+    parts: tuple[ResultPart, ...]
+    is_error: bool = False
+    role: Literal["tool"] = "tool"
+
+    @property
+    def text(self) -> str:
+        """Its text, joined."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolResult
+
+
+def new_id(prefix: str) -> str:
+    """A fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
+    return f"{prefix}_{uuid.uuid4().hex}"

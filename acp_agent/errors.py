@@ -1,0 +1,138 @@
+"""The exceptions that this project raises on purpose.
+
+    AgentError                     a sentence for the person at the editor
+    ├── ConfigError                a setting is wrong; names file, line and key
+    ├── RecipeError                a recipe is wrong; names file and line
+    ├── InvalidParamsError         a request's parameters make no sense         (-32602)
+    ├── SessionNotFoundError       no such session                              (-32002)
+    ├── StorageError               the session store cannot do what was asked
+    │   └── SessionConflictError   somebody else appended to the log meanwhile
+    ├── CompactionError            no summary was accepted; history is unchanged
+    ├── ToolError                  goes back to the model as a failed tool call
+    └── ModelError                 the model's answer did not arrive
+        ├── ModelAuthError         no key, or a key the provider refused        (-32000)
+        ├── ModelUnavailableError  the provider cannot be reached or is overloaded
+        ├── ModelRequestError      the provider refused the request itself
+        │   └── ContextOverflowError   because it is larger than the window
+        └── ModelStreamError       the connection was lost after text had been shown
+
+The text of every one of them says what happened, where, and what to do next: it is shown as it stands, both
+as a JSON-RPC error's `message` and in its `data.details`. This module imports nothing.
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Base of all; `str(error)` is a sentence for the user.
+
+    :ivar code: the JSON-RPC error code that an editor is answered with.
+    """
+
+    code: int = -32603
+
+
+class ConfigError(AgentError):
+    """A configuration file or variable is unreadable or says something impossible.
+
+    :param message: what is wrong, and what would be right.
+    :param source: the file or the environment variable.
+    :param line: line in the file, from 1, where known.
+    :param key: dotted path of the key, where known.
+    """
+
+    def __init__(
+        self, message: str, *, source: str | None = None, line: int | None = None, key: str | None = None
+    ) -> None:
+        self.source = source
+        self.line = line
+        self.key = key
+        super().__init__(located(message, source=source, line=line, key=key))
+
+
+class RecipeError(AgentError):
+    """A recipe cannot be loaded or rendered.
+
+    :param message: what is wrong, and what would be right.
+    :param source: the recipe's file.
+    :param line: line in that file, from 1, where known.
+    """
+
+    def __init__(self, message: str, *, source: str | None = None, line: int | None = None) -> None:
+        self.source = source
+        self.line = line
+        super().__init__(located(message, source=source, line=line))
+
+
+class InvalidParamsError(AgentError):
+    """A request is well-formed JSON-RPC, but what it asks for is impossible."""
+
+    code = -32602
+
+
+class SessionNotFoundError(AgentError):
+    """No session has this id, or it was deleted."""
+
+    code = -32002
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"There is no session {session_id!r}. It may have been deleted; start a new one or pick one from the list."
+        )
+
+
+class StorageError(AgentError):
+    """The session store cannot do what was asked; what it holds is unharmed."""
+
+
+class SessionConflictError(StorageError):
+    """An append expected another head of the log: another process wrote to this session."""
+
+
+class CompactionError(AgentError):
+    """A compaction did not happen; the history is exactly as it was."""
+
+
+class ToolError(AgentError):
+    """A tool call failed in a way that the model should read and react to."""
+
+
+class ModelError(AgentError):
+    """A model call failed.
+
+    :param message: sentence for the user.
+    :param partial: whether some of the answer had already been shown.
+    """
+
+    def __init__(self, message: str, *, partial: bool = False) -> None:
+        self.partial = partial
+        super().__init__(message)
+
+
+class ModelAuthError(ModelError):
+    """No key is set, or the provider refused it. Not retried."""
+
+    code = -32000
+
+
+class ModelUnavailableError(ModelError):
+    """The provider is unreachable, overloaded or rate limited, and stayed so over all retries."""
+
+
+class ModelRequestError(ModelError):
+    """The provider refused the request; sending it again would not help."""
+
+
+class ContextOverflowError(ModelRequestError):
+    """The request does not fit the model's context window."""
+
+
+class ModelStreamError(ModelError):
+    """The stream broke off after part of the answer had been shown."""
+
+
+def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:
+    """Put the place in front of a message, in the form that editors make clickable (`file:line: key: message`)."""
+    place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
+    return ": ".join(part for part in (place, key, message) if part)

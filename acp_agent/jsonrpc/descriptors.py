@@ -1,0 +1,51 @@
+"""Takes file descriptors 0 and 1 away from the rest of the process, so that only the wire's owner can use them.
+
+Needs the standard library alone, so that a process can claim its wire before anything heavy is loaded. Does not read
+or write; that is `stdio`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+
+def claim_descriptors() -> tuple[int, int]:
+    """Duplicate fd 0 and fd 1 for the wire, then point fd 0 at the null device and fd 1 at stderr.
+
+    From then on a stray `print`, a C library or a child process can neither eat input nor corrupt output. The
+    duplicates are not inherited by children. Where stderr leads to the same pipe as stdout (`2>&1`), it is silenced.
+
+    :returns: the descriptor to read from and the one to write to; the caller owns both.
+    :raises OSError: when the process has no stdout: there is nobody to speak to.
+    """
+    # The interpreter notes at its start which of the three are open; later their numbers may belong to anything.
+    if sys.__stdout__ is None:
+        raise OSError(errno.EBADF, "the process was started without a stdout")
+    write_fd = _duplicate(_STDOUT)
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        if sys.__stdin__ is None:  # the same as an input that ends at once
+            read_fd = _duplicate(null)
+        else:
+            read_fd = _duplicate(_STDIN)
+            os.dup2(null, _STDIN)
+        if sys.__stderr__ is None:
+            os.dup2(null, _STDOUT)
+        else:
+            if os.path.sameopenfile(_STDOUT, _STDERR) and not os.isatty(_STDOUT):
+                os.dup2(null, _STDERR)
+            os.dup2(_STDERR, _STDOUT)
+    finally:
+        if null > _STDERR:
+            os.close(null)
+    return read_fd, write_fd
+
+
+def _duplicate(fd: int) -> int:
+    # Not inherited by children, and above the standard range also where one of the three was closed at the start.
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)

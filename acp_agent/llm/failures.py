@@ -1,0 +1,247 @@
+"""Why a model call failed, told from what the provider said, and the sentence for the user.
+
+Owns the tables of what providers say when a request is too long and of which failures pass by themselves. Pure: knows
+neither an SDK nor a clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Literal, TypeAlias
+
+from acp_agent.errors import (
+    ContextOverflowError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelStreamError,
+    ModelUnavailableError,
+)
+
+FailureKind: TypeAlias = Literal["status", "stream", "dropped", "connect", "silent"]
+"""`status`: an HTTP error. `stream`: an error event in a stream. `dropped`: the connection or the stream ended too
+early. `connect`: no connection was made. `silent`: nothing came for longer than the read time-out."""
+
+Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider is, for its error messages.
+
+    :ivar name: the provider's.
+    :ivar host: host and port of its API.
+    :ivar key_hint: what to check when the key is refused, such as "`ANTHROPIC_API_KEY`".
+    :ivar secrets: texts that no message may contain; not shown by `repr`.
+    """
+
+    name: str
+    host: str
+    key_hint: str
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name!r}, {self.host!r})"
+
+
+class CallFailed(Exception):  # noqa: N818 - not for users: `sentence` makes an error of it
+    """One attempt failed.
+
+    :param kind: how.
+    :param message: what the provider or the network said.
+    :param status: HTTP status, or the one that an error event stands for; None where there is none.
+    :param code: the provider's own word for it.
+    :param headers: of the answer.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind: FailureKind = kind
+        self.message = message
+        self.status = status
+        self.code = code
+        self.headers: Mapping[str, str] = headers or {}
+        super().__init__(message)
+
+
+STATUS_OF_CODE: dict[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "overloaded": 529,
+}
+"""What the word in an error event would have been as an HTTP status."""
+
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "request_too_large", "exceed_context_size_error"})
+
+_OVERFLOW_SAYINGS = (
+    r"prompt is too long",  # Anthropic
+    r"input length and `max_tokens` exceed context limit",
+    r"input is too long",  # Bedrock behind a gateway
+    r"exceeds? (?:the|your) (?:model'?s? )?(?:maximum )?context",  # OpenAI, llama.cpp
+    r"maximum context length",  # OpenAI, vLLM, OpenRouter
+    r"input token count.{0,80}exceeds",  # Gemini
+    r"context (?:length|window|size)[^.]{0,60}(?:exceed|too (?:small|long)|overflow|not enough|full)",
+    r"(?:exceed|larger than|greater than|longer than|overflow)[^.]{0,60}context (?:length|window|size|limit)",
+    r"requested tokens \(\d+\) exceed",  # llama-cpp-python
+    r"tokens to keep from the initial prompt is greater than the context",  # LM Studio
+    r"prompt (?:too long|is longer than|contains too many tokens)",  # Ollama, Mistral
+    r"reduce the length of (?:the messages|your prompt|the input)",
+    r"too many (?:input )?tokens in (?:the )?(?:request|prompt|input)",
+)
+_OVERFLOW = re.compile("|".join(_OVERFLOW_SAYINGS), re.IGNORECASE | re.DOTALL)
+
+_PASSING_STATUSES = frozenset({408, 409, 429})
+_MAX_DETAIL = 600
+
+
+def verdict(failure: CallFailed) -> Verdict:
+    """What follows from a failure."""
+    if failure.kind == "connect":
+        return "unreachable"
+    if failure.kind == "dropped":
+        return "again"
+    if failure.kind == "silent":
+        return "refused"
+    if failure.code in _OVERFLOW_CODES or failure.status == 413:
+        return "overflow"
+    status = failure.status
+    if status in (400, 422, 500, None) and _OVERFLOW.search(failure.message):
+        return "overflow"
+    if status in (401, 403):
+        return "auth"
+    if failure.code in ("insufficient_quota", "billing_error"):
+        return "refused"
+    return "again" if status is None or status in _PASSING_STATUSES or status >= 500 else "refused"
+
+
+def wait_asked_for(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date).
+
+    :param now: seconds since the epoch.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    """A finite number of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+def reason(failure: CallFailed) -> str:
+    """The failure in a few words, for "trying again because …"."""
+    match failure.kind:
+        case "connect":
+            return "it cannot be reached"
+        case "dropped":
+            return "the connection was lost"
+        case "silent":
+            return "it fell silent"
+        case _:
+            if failure.status == 429:
+                return "the rate limit is reached"
+            if failure.status in (503, 529):
+                return "it is overloaded"
+            return f"it answered with status {failure.status}" if failure.status else "it reported an error"
+
+
+def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: float | None = None) -> ModelError:
+    """The exception for the user, once nothing more is tried.
+
+    :param shown: whether part of the answer was already yielded.
+    :param waited: seconds that the provider wants us to wait, where that is longer than we do.
+    """
+    kind = verdict(failure)
+    detail = _detail(failure, endpoint)
+    who = f"{endpoint.name} ({endpoint.host})"
+    if kind == "auth":
+        return ModelAuthError(
+            f"{who} refused the key (status {failure.status}): check {endpoint.key_hint}.{detail}", partial=shown
+        )
+    if kind == "overflow":
+        return ContextOverflowError(
+            f"The conversation is larger than the model's context window, says {who}."
+            f" Run /compact to make it short, or start a new session.{detail}",
+            partial=shown,
+        )
+    if shown:
+        return ModelStreamError(
+            f"The answer broke off, because {reason(failure)} ({who})."
+            f" The part that arrived is kept; prompt again to go on.{detail}",
+            partial=True,
+        )
+    if kind == "unreachable":
+        return ModelUnavailableError(
+            f"{who} cannot be reached. Check the network, the proxy settings and the provider's base URL,"
+            f" and that the server is running.{detail}"
+        )
+    if failure.kind == "silent":
+        return ModelUnavailableError(
+            f"{who} accepted the request and then sent nothing. Prompt again, or choose another model.{detail}"
+        )
+    if kind == "refused":
+        status = f" (status {failure.status})" if failure.status else ""
+        return ModelRequestError(f"{who} refused the request{status}.{detail}")
+    if waited is not None:
+        return ModelUnavailableError(
+            f"{who} does not answer now, because {reason(failure)}; it asks to wait {waited:.0f} seconds."
+            f" Prompt again after that, or choose another model.{detail}"
+        )
+    return ModelUnavailableError(
+        f"{who} did not answer, because {reason(failure)}, also when tried again."
+        f" Prompt again in a while, or choose another model.{detail}"
+    )
+
+
+def scrub(text: str, secrets: tuple[str, ...]) -> str:
+    """A text without the secrets in it, also where a provider shortened a key to its two ends."""
+    for secret in secrets:
+        if len(secret) >= 4:
+            text = text.replace(secret, "[key]")
+    return _KEY_LIKE.sub("[key]", text)
+
+
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|xai|gsk|AIza)[-_]?[A-Za-z0-9*_\-]{8,}")
+
+
+def _detail(failure: CallFailed, endpoint: Endpoint) -> str:
+    text = " ".join(scrub(failure.message, endpoint.secrets).split())
+    if not text:
+        return ""
+    return f" It said: {text if len(text) <= _MAX_DETAIL else text[:_MAX_DETAIL] + ' …'}"

@@ -1,0 +1,273 @@
+"""Chat Completions, as OpenAI defined it and as compatible servers understand it. Pure functions and a fold.
+
+Lenient in what it reads: servers send whole tool calls at once, without an index, with empty or repeated ids, and end
+with `stop` although there are calls. Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility
+for `extra_content`. Knows neither HTTP nor the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
+from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.transport import stream_error
+
+ReasoningStyle: TypeAlias = Literal["reasoning_effort", "reasoning"]
+"""`reasoning_effort`: OpenAI's and Gemini's parameter, for models known to take it. `reasoning`: OpenRouter's own."""
+
+_EXTRA = "extra_content"
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+}
+
+
+# Our request in their words ------------------------------------------------------------------------------------------
+
+
+def request_body(
+    request: ModelRequest,
+    profile: ModelProfile,
+    provider: str,
+    *,
+    reasoning: ReasoningStyle = "reasoning_effort",
+    limit_field: str = "max_tokens",
+) -> JsonObject:
+    """The body of `POST …/chat/completions`, without `stream`.
+
+    :param provider: name of the provider; what it attached to its own calls goes back to it.
+    :param reasoning: how the server is told how much to think.
+    :param limit_field: the server's name for the upper bound of the answer.
+    """
+    messages = wire_messages(request.messages, provider, images=profile.images)
+    if request.system.strip():
+        messages.insert(0, {"role": "system", "content": request.system})
+    body: JsonObject = {
+        "model": request.model,
+        "messages": list[JsonValue](messages),
+        limit_field: request.max_output_tokens,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+            }
+            for tool in request.tools
+        ]
+    level = request.thought_level
+    if level and reasoning == "reasoning" and profile.thinking != "none":
+        body["reasoning"] = {"effort": "none" if level == "off" else level}
+    elif level and profile.thinking == "effort":
+        body["reasoning_effort"] = profile.least_effort if level == "off" else level
+    return body
+
+
+def wire_messages(messages: Iterable[Message], provider: str, *, images: bool = True) -> list[JsonObject]:
+    """Messages in their words.
+
+    Neighbouring user messages become one, since chat templates of local models want turns. A tool's images follow all
+    results in a user message of their own, since a result is text here.
+
+    :param provider: see `request_body`.
+    :param images: whether the model reads images.
+    """
+    wire: list[JsonObject] = []
+    user: list[Text | Image] = []
+
+    def say() -> None:
+        if user:
+            wire.append({"role": "user", "content": _content(user)})
+            user.clear()
+
+    for message in messages:
+        match message:
+            case UserMessage():
+                user += user_parts(message.parts, images=images)
+            case AssistantMessage():
+                if (answer := _answer(message, provider)) is not None:
+                    say()
+                    wire.append(answer)
+            case ToolResult():
+                parts = result_parts(message.parts, images=images)
+                shown = [part for part in parts if isinstance(part, Image)]
+                texts = [part.text for part in parts if isinstance(part, Text)] or ["(see the image below)"]
+                wire.append({"role": "tool", "tool_call_id": message.call_id, "content": "\n".join(texts)})
+                user += shown
+    say()
+    return wire
+
+
+def _content(parts: list[Text | Image]) -> JsonValue:
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    if len(texts) == len(parts):
+        return "\n\n".join(texts)
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "image_url", "image_url": {"url": image_url(part)}}
+        for part in parts
+    ]
+
+
+def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
+    text = "".join(part.text for part in message.parts if isinstance(part, Text))
+    extra: JsonObject = {}
+    for part in message.parts:
+        if isinstance(part, Thinking) and part.provider == provider:
+            extra |= get_object(part.data, _EXTRA)
+    wire: JsonObject = {"role": "assistant"}
+    if text.strip():
+        wire["content"] = text
+    calls: list[JsonValue] = []
+    for index, call in enumerate(message.tool_calls):
+        function: JsonObject = {"name": call.name, "arguments": arguments_text(call)}
+        kept: JsonObject = {_EXTRA: extra[str(index)]} if str(index) in extra else {}
+        calls.append({"id": call.id, "type": "function", "function": function, **kept})
+    if calls:
+        wire["tool_calls"] = calls
+    return wire if len(wire) > 1 else None
+
+
+# Their stream in ours ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str
+    name: str
+    pieces: list[str] = field(default_factory=list[str])
+    extra: JsonObject = field(default_factory=dict[str, JsonValue])
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
+
+
+class ChatFold:
+    """Folds the chunks of one stream into deltas and the answer."""
+
+    def __init__(self, provider: str) -> None:
+        self.complete = False
+        self._provider = provider
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._finish = ""
+        self._refused = False
+        self._usage: JsonObject = {}
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        """Take one chunk.
+
+        :raises CallFailed: it is an error.
+        """
+        if event.get("error"):
+            raise stream_error(event)
+        if usage := get_object(event, "usage"):
+            self._usage = usage
+        deltas: list[TextDelta | ThinkingDelta] = []
+        for choice in get_objects(event, "choices")[:1]:
+            delta = get_object(choice, "delta")
+            if thought := get_text(delta, "reasoning_content") or get_text(delta, "reasoning"):
+                self._thinking.append(thought)
+                deltas.append(ThinkingDelta(thought))
+            refusal = get_text(delta, "refusal")
+            self._refused = self._refused or bool(refusal)
+            if text := get_text(delta, "content") or refusal:
+                self._text.append(text)
+                deltas.append(TextDelta(text))
+            for call in get_objects(delta, "tool_calls"):
+                self._extend(call)
+            if finish := get_text(choice, "finish_reason"):
+                self._finish = finish
+                self.complete = True
+                if finish == "error":
+                    raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
+        return deltas
+
+    def answer(self) -> Answered:
+        """The whole answer."""
+        extra: JsonObject = {str(index): call.extra for index, call in enumerate(self._calls) if call.extra}
+        parts: list[AssistantPart] = []
+        if self._thinking or extra:
+            data: JsonObject = {_EXTRA: extra} if extra else {}
+            parts.append(Thinking("".join(self._thinking), self._provider, data))
+        if text := "".join(self._text):
+            parts.append(Text(text))
+        parts += [tool_call(call.id, call.name, call.arguments) for call in self._calls]
+        return Answered(tuple(parts), self._stop_reason(), self._counted())
+
+    def _extend(self, delta: JsonObject) -> None:
+        function = get_object(delta, "function")
+        call_id, name = get_text(delta, "id"), get_text(function, "name")
+        given = function.get("arguments")
+        arguments = given if isinstance(given, str) else json.dumps(given) if isinstance(given, dict) else ""
+        index = delta.get("index")
+        call = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
+        if call is None or (name and _begins_another(call, call_id, arguments)):
+            call = _Call(call_id, name)
+            self._calls.append(call)
+            if isinstance(index, int):
+                self._by_index[index] = call
+        call.id = call.id or call_id
+        call.name = call.name or name
+        if arguments:
+            call.pieces.append(arguments)
+        if extra := get_object(delta, _EXTRA):
+            call.extra = extra
+
+    def _stop_reason(self) -> StopReason:
+        stop = _STOP_REASONS.get(self._finish, "end_turn")
+        if self._refused:
+            return "refusal"
+        if self._calls and stop in ("end_turn", "tool_use"):
+            return "tool_use"
+        return "end_turn" if stop == "tool_use" else stop
+
+    def _counted(self) -> Usage:
+        usage = self._usage
+        details = get_object(usage, "prompt_tokens_details")
+        read = get_int(details, "cached_tokens") or get_int(usage, "prompt_cache_hit_tokens")
+        written = get_int(details, "cache_write_tokens")
+        price = usage.get("cost")
+        return Usage(
+            input_tokens=max(0, get_int(usage, "prompt_tokens") - read - written),
+            output_tokens=get_int(usage, "completion_tokens"),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            cost=float(price) if isinstance(price, int | float) and not isinstance(price, bool) else None,
+        )
+
+
+def _begins_another(call: _Call, call_id: str, arguments: str) -> bool:
+    """Whether a delta with a name is the start of the next call and not more of this one."""
+    if call_id and call.id and call_id != call.id:
+        return True
+    return arguments.lstrip().startswith("{") and parse_object(call.arguments) is not None

@@ -1,0 +1,228 @@
+"""OpenAI's Responses API: our request to theirs, their stream to our events. Pure functions and a fold.
+
+Nothing is stored at the provider: the whole conversation is sent each time, with the encrypted reasoning items that the
+same provider made. Source: the types of the openai SDK 3.54. Knows neither HTTP nor the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
+from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.transport import stream_error
+
+_MAX_CACHE_KEY = 64
+
+
+# Our request in their words ------------------------------------------------------------------------------------------
+
+
+def request_body(
+    request: ModelRequest,
+    profile: ModelProfile,
+    provider: str,
+    *,
+    keep_thinking: bool = True,
+    summaries: bool = True,
+) -> JsonObject:
+    """The body of `POST /v1/responses`, without `stream`.
+
+    :param provider: name of the provider; only reasoning that it made itself is sent.
+    :param keep_thinking: False leaves that out as well.
+    :param summaries: whether to ask for readable summaries of the reasoning, which some organisations may not have.
+    """
+    items = wire_items(request.messages, provider if keep_thinking else None, images=profile.images)
+    body: JsonObject = {
+        "model": request.model,
+        "input": list[JsonValue](items),
+        "max_output_tokens": request.max_output_tokens,
+        "store": False,
+    }
+    if request.system.strip():
+        body["instructions"] = request.system
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    if request.conversation_id:
+        body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
+    if profile.thinking == "effort":
+        body["include"] = ["reasoning.encrypted_content"]
+        reasoning: JsonObject = {"summary": "auto"} if summaries else {}
+        if effort := effort_of(request.thought_level, profile):
+            reasoning["effort"] = effort
+        if reasoning:
+            body["reasoning"] = reasoning
+    return body
+
+
+def effort_of(level: str, profile: ModelProfile) -> str:
+    """The reasoning effort for a level of thought; empty where the model is left to itself."""
+    return profile.least_effort if level == "off" else level
+
+
+def wire_items(messages: Iterable[Message], thinking_of: str | None, *, images: bool = True) -> list[JsonObject]:
+    """Messages as input items.
+
+    :param thinking_of: the provider whose reasoning is sent; None sends none.
+    :param images: whether the model reads images.
+    """
+    items: list[JsonObject] = []
+    for message in messages:
+        match message:
+            case UserMessage():
+                content: list[JsonValue] = [_content(part) for part in user_parts(message.parts, images=images)]
+                items.append({"role": "user", "content": content})
+            case ToolResult():
+                items.append(_output(message, images=images))
+            case AssistantMessage():
+                items += _answer_items(message, thinking_of)
+    return items
+
+
+def _content(part: Text | Image) -> JsonValue:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    return {"type": "input_image", "image_url": image_url(part), "detail": "auto"}
+
+
+def _output(result: ToolResult, *, images: bool) -> JsonObject:
+    parts = result_parts(result.parts, images=images)
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    output: JsonValue = "\n".join(texts) if len(texts) == len(parts) else [_content(part) for part in parts]
+    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
+
+
+def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    said = False
+    for part in message.parts:
+        match part:
+            case Text():
+                if part.text.strip():
+                    items.append({"role": "assistant", "content": part.text})
+                    said = True
+            case ToolCall():
+                call: JsonObject = {"call_id": part.id, "name": part.name, "arguments": arguments_text(part)}
+                items.append({"type": "function_call", **call})
+                said = True
+            case Thinking():
+                if part.data and part.provider == thinking_of:
+                    items.append(dict(part.data))
+    # A reasoning item that nothing follows is refused.
+    return items if said else []
+
+
+# Their stream in ours ------------------------------------------------------------------------------------------------
+
+
+class ResponsesFold:
+    """Folds the events of one stream into deltas and the answer."""
+
+    def __init__(self, provider: str) -> None:
+        self.complete = False
+        self._provider = provider
+        self._items: dict[int, JsonObject] = {}
+        self._final: JsonObject = {}
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        """Take one event.
+
+        :raises CallFailed: it is an error.
+        """
+        match event.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                if text := get_text(event, "delta"):
+                    return (TextDelta(text),)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                if text := get_text(event, "delta"):
+                    return (ThinkingDelta(text),)
+            case "response.reasoning_summary_part.added":
+                if get_int(event, "summary_index") > 0:
+                    return (ThinkingDelta("\n\n"),)
+            case "response.output_item.done":
+                self._items[get_int(event, "output_index")] = get_object(event, "item")
+            case "response.completed" | "response.incomplete":
+                self._final = get_object(event, "response")
+                self.complete = True
+            case "response.failed":
+                raise stream_error(get_object(event, "response"))
+            case "error":
+                raise stream_error(event)
+            case _:
+                pass
+        return ()
+
+    def answer(self) -> Answered:
+        """The whole answer."""
+        items = [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output")
+        parts: list[AssistantPart] = []
+        refused = False
+        for item in items:
+            match item.get("type"):
+                case "message":
+                    for content in get_objects(item, "content"):
+                        kind: Literal["text", "refusal"] = "refusal" if content.get("type") == "refusal" else "text"
+                        refused = refused or kind == "refusal"
+                        if text := get_text(content, kind):
+                            parts.append(Text(text))
+                case "reasoning":
+                    parts.append(self._thinking(item))
+                case "function_call":
+                    name, arguments = get_text(item, "name"), get_text(item, "arguments")
+                    parts.append(tool_call(get_text(item, "call_id"), name, arguments))
+                case _:
+                    pass
+        return Answered(tuple(parts), self._stop_reason(parts, refused=refused), self._usage())
+
+    def _thinking(self, item: JsonObject) -> Thinking:
+        texts = get_objects(item, "summary") or get_objects(item, "content")
+        text = "\n\n".join(get_text(piece, "text") for piece in texts)
+        # Without the encrypted form the provider could not find the item again, as nothing is stored there.
+        kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
+        return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})
+
+    def _stop_reason(self, parts: list[AssistantPart], *, refused: bool) -> StopReason:
+        why = get_text(get_object(self._final, "incomplete_details"), "reason")
+        if refused or why == "content_filter":
+            return "refusal"
+        if why == "max_output_tokens":
+            return "max_tokens"
+        return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
+
+    def _usage(self) -> Usage:
+        usage = get_object(self._final, "usage")
+        details = get_object(usage, "input_tokens_details")
+        read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
+        return Usage(
+            input_tokens=max(0, get_int(usage, "input_tokens") - read - written),
+            output_tokens=get_int(usage, "output_tokens"),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+        )

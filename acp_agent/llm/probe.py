@@ -1,0 +1,84 @@
+"""Small questions to a local model server, put without any SDK: is it there, what does it offer, how large is a window.
+
+HTTP/1.0 over a socket, a few hundred milliseconds at most, no answer instead of an error. Only for plain `http` URLs,
+which is how local servers are reached. Sources: Ollama's and OpenAI's API references.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlsplit
+
+import anyio
+
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
+
+LOCAL_SECONDS = 0.3
+_MAX_ANSWER = 4 * 1024 * 1024
+
+
+async def list_models(base_url: str, limit: float = LOCAL_SECONDS) -> tuple[str, ...] | None:
+    """Ids of the models that an OpenAI-compatible server offers.
+
+    :param base_url: with `/v1` at its end.
+    :param limit: seconds.
+    :return: None where no server answers.
+    """
+    answer = await _ask(f"{base_url.rstrip('/')}/models", None, limit)
+    if answer is None:
+        return None
+    return tuple(name for model in get_objects(answer, "data") if (name := get_text(model, "id")))
+
+
+async def ollama_window(base_url: str, model: str, limit: float = LOCAL_SECONDS) -> int | None:
+    """Tokens of a model's window as Ollama runs it: what it has loaded, else what the model's file sets, else its most.
+
+    :param base_url: with `/v1` at its end.
+    :param limit: seconds for each of two questions.
+    """
+    root = base_url.rstrip("/").removesuffix("/v1")
+    running = await _ask(f"{root}/api/ps", None, limit)
+    for loaded in get_objects(running or {}, "models"):
+        if model in (get_text(loaded, "name"), get_text(loaded, "model")) and (at := get_int(loaded, "context_length")):
+            return at
+    shown = await _ask(f"{root}/api/show", {"model": model}, limit)
+    if shown is None:
+        return None
+    for line in get_text(shown, "parameters").splitlines():
+        words = line.split()
+        if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
+            return int(words[1])
+    info = get_object(shown, "model_info")
+    sizes = [get_int(info, key) for key in info if key.endswith(".context_length")]
+    return next((size for size in sizes if size > 0), None)
+
+
+async def _ask(url: str, body: JsonObject | None, limit: float) -> JsonObject | None:
+    """GET, or POST with a body; the JSON object of a 200."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname is None:
+        return None
+    content = b"" if body is None else json.dumps(body).encode()
+    head = (
+        f"{'GET' if body is None else 'POST'} {parts.path} HTTP/1.0\r\n"
+        f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
+        f"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
+    received = bytearray()
+    with anyio.move_on_after(limit) as scope:
+        try:
+            async with await anyio.connect_tcp(parts.hostname, parts.port or 80) as stream:
+                await stream.send(head.encode("ascii", "replace") + content)
+                try:
+                    while len(received) < _MAX_ANSWER:
+                        received += await stream.receive()
+                except anyio.EndOfStream:
+                    pass
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return None
+    if scope.cancelled_caught:
+        return None
+    answer_head, _, answer_body = bytes(received).partition(b"\r\n\r\n")
+    status = answer_head.split(b"\r\n", 1)[0].split()
+    return parse_object(answer_body) if status[1:2] == [b"200"] else None

@@ -1,0 +1,209 @@
+"""What is known of models before any of them is asked: windows, prices, images, thinking.
+
+A table, matched by the longest prefix of the model's id, so that dated ids find their family. The user's configuration
+comes in as data and wins. Prices are US dollars for a million tokens at the standard tier, as of November 2026; a
+request in a long-context tier costs more than `cost` says. Knows no provider and no network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from acp_agent.config.settings import ModelSettings
+from acp_agent.conversation.messages import Usage
+
+ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"]
+"""`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless asked for;
+`-default`: on unless turned off; `-always`: cannot be turned off. `effort`: OpenAI's reasoning effort."""
+
+DEFAULT_WINDOW = 128_000
+DEFAULT_MAX_OUTPUT = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars for a million tokens."""
+
+    input: float
+    cached_input: float
+    cache_write: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """What is known of a model.
+
+    :ivar context_window: tokens of the whole window.
+    :ivar max_output_tokens: most tokens of one answer, thinking included.
+    :ivar images: whether it reads images.
+    :ivar thinking: how it is told to think.
+    :ivar least_effort: for `effort`: the value nearest to not thinking at all.
+    :ivar prices: None where unknown.
+    """
+
+    context_window: int = DEFAULT_WINDOW
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT
+    images: bool = True
+    thinking: ThinkingKind = "none"
+    least_effort: str = "low"
+    prices: Prices | None = None
+
+    def with_settings(self, settings: ModelSettings | None) -> ModelProfile:
+        """This profile with what the user knows better."""
+        if settings is None:
+            return self
+        given = settings.prices
+        prices = self.prices
+        if prices is not None or given.input is not None:
+            base = prices or Prices(0.0, given.input or 0.0, given.input or 0.0, 0.0)
+            prices = Prices(
+                base.input if given.input is None else given.input,
+                base.cached_input if given.cached_input is None else given.cached_input,
+                base.cache_write if given.cache_write is None else given.cache_write,
+                base.output if given.output is None else given.output,
+            )
+        return replace(
+            self,
+            context_window=settings.context_window or self.context_window,
+            max_output_tokens=settings.max_output_tokens or self.max_output_tokens,
+            prices=prices,
+        )
+
+    def priced(self, usage: Usage) -> Usage:
+        """`usage` with its cost, where the prices are known."""
+        if self.prices is None or usage.cost is not None:
+            return usage
+        return replace(usage, cost=cost(usage, self.prices))
+
+
+def cost(usage: Usage, prices: Prices) -> float:
+    """US dollars of one model call."""
+    return (
+        usage.input_tokens * prices.input
+        + usage.cache_read_tokens * prices.cached_input
+        + usage.cache_write_tokens * prices.cache_write
+        + usage.output_tokens * prices.output
+    ) / 1_000_000
+
+
+def profile(model: str) -> ModelProfile:
+    """The table's entry of a model, or the cautious default.
+
+    :param model: the provider's id; what stands before a slash in it (`anthropic/claude…` at a router) is passed over.
+    """
+    name = model.rpartition("/")[2].lower()
+    if name.startswith("claude"):
+        name = name.replace(".", "-")
+    best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default=None)
+    return _TABLE[best] if best is not None else ModelProfile()
+
+
+def _claude(
+    window: int, output: int, thinking: ThinkingKind, price_in: float, price_out: float, write: float | None = None
+) -> ModelProfile:
+    prices = Prices(price_in, price_in * 0.1, price_in * 1.25 if write is None else write, price_out)
+    return ModelProfile(window, output, thinking=thinking, prices=prices)
+
+
+def _openai(
+    window: int, output: int, price_in: float, cached: float, price_out: float, least: str = "", *, write: float = 0.0
+) -> ModelProfile:
+    return ModelProfile(
+        window,
+        output,
+        thinking="effort" if least else "none",
+        least_effort=least or "low",
+        prices=Prices(price_in, cached, write or price_in, price_out),
+    )
+
+
+def _gemini(price_in: float, cached: float, price_out: float, output: int = 65_536) -> ModelProfile:
+    thinking: ThinkingKind = "effort" if output > 8_192 else "none"
+    return ModelProfile(1_048_576, output, thinking=thinking, prices=Prices(price_in, cached, price_in, price_out))
+
+
+_K = 1_000
+_M = 1_000_000
+_GPT5 = (400 * _K, 128 * _K)
+_GPT6 = (1_050 * _K, 128 * _K)
+
+_TABLE: dict[str, ModelProfile] = {
+    # Anthropic
+    "claude-": _claude(200 * _K, 64 * _K, "none", 3, 15),
+    "claude-3-haiku": _claude(200 * _K, 4_096, "none", 0.25, 1.25),
+    "claude-3-opus": _claude(200 * _K, 4_096, "none", 15, 75),
+    "claude-3-5-haiku": _claude(200 * _K, 8_192, "none", 0.8, 4),
+    "claude-3-5-sonnet": _claude(200 * _K, 8_192, "none", 3, 15),
+    "claude-3-7-sonnet": _claude(200 * _K, 64 * _K, "budget", 3, 15),
+    "claude-opus-4": _claude(200 * _K, 32 * _K, "budget", 15, 75),
+    "claude-opus-4-5": _claude(200 * _K, 64 * _K, "budget", 5, 25),
+    "claude-opus-4-6": _claude(_M, 128 * _K, "adaptive", 5, 25),
+    "claude-opus-4-7": _claude(_M, 128 * _K, "adaptive", 5, 25),
+    "claude-opus-4-8": _claude(_M, 128 * _K, "adaptive", 5, 25),
+    "claude-sonnet-4": _claude(200 * _K, 64 * _K, "budget", 3, 15),
+    "claude-sonnet-4-6": _claude(_M, 64 * _K, "adaptive", 3, 15),
+    "claude-haiku-4-5": _claude(200 * _K, 64 * _K, "budget", 1, 5),
+    "claude-opus-5": _claude(_M, 128 * _K, "adaptive-default", 5, 25),
+    "claude-opus-5-5": _claude(_M, 128 * _K, "adaptive-always", 4, 20),
+    "claude-sonnet-5": _claude(_M, 128 * _K, "adaptive-default", 2, 10),
+    "claude-haiku-5": _claude(_M, 128 * _K, "adaptive-default", 0.1, 0.5),
+    "claude-fable-5": _claude(_M, 128 * _K, "adaptive-always", 10, 50),
+    "claude-mythos": _claude(_M, 128 * _K, "adaptive-always", 10, 50),
+    # OpenAI
+    "gpt-3.5-turbo": replace(_openai(16_385, 4_096, 0.5, 0.5, 1.5), images=False),
+    "gpt-4": replace(_openai(8_192, 4_096, 30, 30, 60), images=False),
+    "gpt-4-turbo": _openai(128 * _K, 4_096, 10, 10, 30),
+    "gpt-4o": _openai(128 * _K, 16_384, 2.5, 1.25, 10),
+    "gpt-4o-mini": _openai(128 * _K, 16_384, 0.15, 0.075, 0.6),
+    "gpt-4.1": _openai(1_047_576, 32_768, 2, 0.5, 8),
+    "gpt-4.1-mini": _openai(1_047_576, 32_768, 0.4, 0.1, 1.6),
+    "gpt-4.1-nano": _openai(1_047_576, 32_768, 0.1, 0.025, 0.4),
+    "gpt-5": _openai(*_GPT5, 1.25, 0.125, 10, "minimal"),
+    "gpt-5-codex": _openai(*_GPT5, 1.25, 0.125, 10, "low"),
+    "gpt-5-chat": _openai(128 * _K, 16_384, 1.25, 0.125, 10),
+    "gpt-5-mini": _openai(*_GPT5, 0.25, 0.025, 2, "minimal"),
+    "gpt-5-nano": _openai(*_GPT5, 0.05, 0.005, 0.4, "minimal"),
+    "gpt-5-pro": _openai(*_GPT5, 15, 15, 120, "high"),
+    "gpt-5.1": _openai(*_GPT5, 1.25, 0.125, 10, "none"),
+    "gpt-5.1-codex": _openai(*_GPT5, 1.25, 0.125, 10, "low"),
+    "gpt-5.1-codex-mini": _openai(*_GPT5, 0.25, 0.025, 2, "low"),
+    "gpt-5.2": _openai(*_GPT5, 1.75, 0.175, 14, "none"),
+    "gpt-5.2-codex": _openai(*_GPT5, 1.75, 0.175, 14, "low"),
+    "gpt-5.2-pro": _openai(*_GPT5, 21, 21, 168, "medium"),
+    "gpt-5.3-codex": _openai(*_GPT5, 1.75, 0.175, 14, "low"),
+    "gpt-5.4": _openai(*_GPT6, 2.5, 0.25, 15, "none"),
+    "gpt-5.4-mini": _openai(*_GPT5, 0.75, 0.075, 4.5, "none"),
+    "gpt-5.4-nano": _openai(*_GPT5, 0.2, 0.02, 1.25, "none"),
+    "gpt-5.4-pro": _openai(*_GPT6, 30, 30, 180, "medium"),
+    "gpt-5.5": _openai(*_GPT6, 5, 0.5, 30, "none"),
+    "gpt-5.5-pro": _openai(*_GPT6, 30, 30, 180, "medium"),
+    "gpt-5.6": _openai(*_GPT6, 4, 0.4, 20, "none", write=5),
+    "gpt-5.6-terra": _openai(*_GPT6, 2, 0.2, 12, "none", write=2.5),
+    "gpt-5.6-luna": _openai(*_GPT6, 0.2, 0.02, 1.2, "none", write=0.25),
+    "gpt-6": _openai(*_GPT6, 2, 0.2, 10, "low", write=2.5),
+    "gpt-6-sol": _openai(*_GPT6, 2, 0.2, 10, "none", write=2.5),
+    "gpt-6-luna": _openai(*_GPT6, 0.1, 0.01, 0.5, "none", write=0.125),
+    "gpt-6-astra": _openai(*_GPT6, 10, 1, 50, "low", write=12.5),
+    "gpt-6.1-sol": _openai(*_GPT6, 2, 0.1, 10, "low", write=2.5),
+    "gpt-6.2-sol": _openai(*_GPT6, 2, 0.1, 10, "low", write=2.5),
+    "gpt-6.2-astra": _openai(*_GPT6, 10, 1, 50, "low", write=12.5),
+    "o1": _openai(200 * _K, 100 * _K, 15, 7.5, 60, "low"),
+    "o3": _openai(200 * _K, 100 * _K, 2, 0.5, 8, "low"),
+    "o3-mini": replace(_openai(200 * _K, 100 * _K, 1.1, 0.55, 4.4, "low"), images=False),
+    "o3-pro": _openai(200 * _K, 100 * _K, 20, 20, 80, "low"),
+    "o4-mini": _openai(200 * _K, 100 * _K, 1.1, 0.275, 4.4, "low"),
+    # Google
+    "gemini-": replace(_gemini(0, 0, 0), prices=None),
+    "gemini-2.0-flash": _gemini(0.1, 0.025, 0.4, 8_192),
+    "gemini-2.0-flash-lite": _gemini(0.075, 0.075, 0.3, 8_192),
+    "gemini-2.5-pro": _gemini(1.25, 0.125, 10),
+    "gemini-2.5-flash": _gemini(0.3, 0.03, 2.5),
+    "gemini-2.5-flash-lite": _gemini(0.1, 0.01, 0.4),
+    "gemini-3-pro": _gemini(2, 0.2, 12),
+    "gemini-3-flash": _gemini(0.5, 0.05, 3),
+    "gemini-3.1-pro": _gemini(2, 0.2, 12),
+    "gemini-3.1-flash-lite": _gemini(0.25, 0.025, 1.5),
+    "gemini-3.5-flash": _gemini(1.5, 0.15, 9),
+}

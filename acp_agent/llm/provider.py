@@ -1,0 +1,116 @@
+"""What every model provider offers: the request, the events of a streamed answer, and the `Provider` Protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from acp_agent.conversation.messages import (
+    AssistantPart,
+    JsonObject,
+    Message,
+    StopReason,
+    Usage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as the model is told of it; `input_schema` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call.
+
+    :ivar model: the provider's own id of the model, without the provider's name.
+    :ivar system: the system prompt.
+    :ivar messages: legal history: every call has its result, the last message is not the model's.
+    :ivar tools: sent in this order, always the same in a session, so that the provider's prompt cache is hit.
+    :ivar max_output_tokens: upper bound of the answer.
+    :ivar thought_level: `off`, `low`, `medium` or `high`; the empty string leaves it to the provider.
+    :ivar conversation_id: stable id of the session, for providers that route their cache by it.
+    """
+
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    max_output_tokens: int = 8192
+    thought_level: str = ""
+    conversation_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the visible answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """More of the reasoning that the provider lets us see."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The call failed before anything was shown and is tried again after `delay` seconds."""
+
+    reason: str
+    delay: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer is complete; always the last event of a stream that did not raise.
+
+    Tool call ids in `parts` are the provider's own, which may repeat; the turn gives each call an id of ours.
+    """
+
+    parts: tuple[AssistantPart, ...]
+    stop_reason: StopReason
+    usage: Usage
+
+
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
+
+
+class Provider(Protocol):
+    """A place where models answer."""
+
+    @property
+    def name(self) -> str:
+        """The word before the slash in `provider/model`."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model and yield its answer as it comes; cancelling the iteration ends the call at once.
+
+        :raises ModelAuthError: no key, or a refused one.
+        :raises ContextOverflowError: the request is larger than the window.
+        :raises ModelRequestError: the provider refused the request for another reason.
+        :raises ModelUnavailableError: unreachable, overloaded or rate limited over all retries.
+        :raises ModelStreamError: the connection was lost after part of the answer had been yielded.
+        """
+        ...
+
+    async def context_window(self, model: str) -> int | None:
+        """Tokens of the model's window, where the provider says; None otherwise, also when it cannot be asked."""
+        ...
+
+    async def models(self) -> tuple[str, ...]:
+        """Ids of the models on offer, where the provider lists them; empty when it cannot be asked."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...

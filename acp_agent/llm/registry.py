@@ -1,0 +1,279 @@
+"""Which provider a model's name means, and what is known of the model: the one door to this room.
+
+`provider/model` is split at the first slash. Built-in providers need only a key in the environment; the user's
+configuration adds others or corrects them. Makes each provider once; loads no SDK until one is used. Knows no sessions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import anyio
+
+from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings
+from acp_agent.errors import ConfigError
+from acp_agent.llm import probe
+from acp_agent.llm.profiles import ModelProfile, profile
+from acp_agent.llm.provider import Provider
+
+NO_MODEL = (
+    "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, start a local"
+    " Ollama, or name a model as provider/model in ACP_AGENT_MODEL or under `model` in config.yaml."
+)
+_LIST_SECONDS = 60.0
+
+
+class _WarmProvider(Provider, Protocol):
+    async def prewarm(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltIn:
+    """A provider that needs no configuration.
+
+    :ivar keys: environment variables that may hold its key; none for a local server.
+    :ivar offered: models for the picker; the first is the default where the key is set.
+    """
+
+    kind: ProviderKind
+    base_url: str | None = None
+    keys: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+
+
+_BUILT_IN: dict[str, _BuiltIn] = {
+    "anthropic": _BuiltIn(
+        "anthropic",
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        offered=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+    ),
+    "openai": _BuiltIn(
+        "openai-responses", keys=("OPENAI_API_KEY",), offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna")
+    ),
+    "google": _BuiltIn(
+        "openai-chat",
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        ("gemini-3.8-flash", "gemini-3.1-pro-preview"),
+    ),
+    "openrouter": _BuiltIn(
+        "openai-chat",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        ("anthropic/claude-sonnet-5.5", "openai/gpt-6.2-sol"),
+    ),
+    "ollama": _BuiltIn("openai-chat", "http://localhost:11434/v1"),
+    "lmstudio": _BuiltIn("openai-chat", "http://localhost:1234/v1"),
+}
+"""In the order in which a set key makes a provider the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model and where it answers.
+
+    :ivar id: the provider's own id, for `ModelRequest.model`.
+    """
+
+    name: str
+    provider: Provider
+    id: str
+    profile: ModelProfile
+
+
+class Registry:
+    """All models that can be used.
+
+    :param settings: the configuration.
+    :param env: environment variables, for keys and base URLs.
+    """
+
+    def __init__(self, settings: Settings, env: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._env = env
+        self._providers: dict[str, _WarmProvider] = {}
+        self._local: tuple[float, tuple[str, ...]] | None = None
+
+    def resolve(self, model: str) -> ResolvedModel:
+        """The provider of `provider/model`.
+
+        :raises ConfigError: there is no such provider, or the name has no slash.
+        """
+        provider, slash, name = model.partition("/")
+        if not (provider and slash and name):
+            raise ConfigError(
+                f"{model!r} is not a model's name; write provider/model, such as anthropic/claude-sonnet-5-5"
+            )
+        return ResolvedModel(model, self._provider(provider), name, self.profile(model))
+
+    def profile(self, model: str) -> ModelProfile:
+        """What is known of `provider/model` without asking anybody, the user's corrections included."""
+        known = profile(model.partition("/")[2]).with_settings(self._settings.models.get(model))
+        return replace(
+            known,
+            context_window=self._settings.context_window or known.context_window,
+            max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
+        )
+
+    async def context_window(self, model: str) -> int:
+        """Tokens of the whole window: what the user set, else what the provider says, else the table, else a guess.
+
+        :raises ConfigError: see `resolve`.
+        """
+        settings = self._settings.models.get(model)
+        override = self._settings.context_window or (settings.context_window if settings else None)
+        if override:
+            return override
+        resolved = self.resolve(model)
+        return await resolved.provider.context_window(resolved.id) or resolved.profile.context_window
+
+    async def default_model(self) -> str | None:
+        """The model for a session that names none; None where there is nothing to choose (see `NO_MODEL`)."""
+        if self._settings.model:
+            return self._settings.model
+        for name, built_in in _BUILT_IN.items():
+            if built_in.offered and self._key(name, built_in.keys):
+                return f"{name}/{built_in.offered[0]}"
+        return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
+
+    async def available_models(self) -> tuple[str, ...]:
+        """Models for a picker, the default first; never waits on the network for longer than half a second."""
+        models: dict[str, None] = {}
+        if default := await self.default_model():
+            models[default] = None
+        models |= dict.fromkeys(self._settings.models)
+        for name, built_in in _BUILT_IN.items():
+            if self._key(name, built_in.keys):
+                models |= dict.fromkeys(f"{name}/{model}" for model in built_in.offered)
+        for name, provider in self._settings.providers.items():
+            if provider.kind == "scripted" and provider.script is not None:
+                models[f"{name}/{provider.script.stem}"] = None
+        return tuple(models | dict.fromkeys(await self._local_models()))
+
+    async def prewarm(self, model: str) -> None:
+        """Load what the model's provider needs, in a worker thread.
+
+        :raises ModelAuthError: there is no key for it.
+        :raises ConfigError: see `resolve`.
+        """
+        self.resolve(model)
+        await self._providers[model.partition("/")[0]].prewarm()
+
+    async def aclose(self) -> None:
+        """Close the connections of all providers."""
+        providers, self._providers = self._providers, {}
+        for provider in providers.values():
+            await provider.aclose()
+
+    async def _local_models(self) -> tuple[str, ...]:
+        """Models of local servers that answer at once, as `provider/model`; asked again after a minute."""
+        now = time.monotonic()
+        if self._local is not None and now - self._local[0] < _LIST_SECONDS:
+            return self._local[1]
+        found: dict[str, tuple[str, ...]] = {}
+
+        async def look(name: str, base_url: str) -> None:
+            found[name] = await probe.list_models(base_url) or ()
+
+        servers = {name: url for name in self._names() if (url := self._local_url(name))}
+        async with anyio.create_task_group() as tasks:
+            for name, url in servers.items():
+                tasks.start_soon(look, name, url)
+        models = tuple(f"{name}/{model}" for name in servers for model in found.get(name, ()))
+        self._local = (now, models)
+        return models
+
+    def _local_url(self, name: str) -> str | None:
+        """Base URL of a server that wants no key, as local ones do."""
+        settings = self._settings.providers.get(name)
+        built_in = _BUILT_IN.get(name)
+        kind = (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")
+        url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
+        keyless = not (built_in.keys if built_in else ()) and not (settings.api_key_env if settings else None)
+        return url if kind == "openai-chat" and keyless else None
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys([*_BUILT_IN, *self._settings.providers]))
+
+    def _key(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """The first key that is set, without the white space that copying leaves around it."""
+        settings = self._settings.providers.get(name)
+        if settings is not None and settings.api_key_env:
+            variables = (settings.api_key_env,)
+        return next((key for variable in variables if (key := self._env.get(variable, "").strip())), None)
+
+    def _provider(self, name: str) -> _WarmProvider:
+        if name not in self._providers:
+            settings = self._settings.providers.get(name)
+            built_in = _BUILT_IN.get(name)
+            if settings is None and built_in is None:
+                known = ", ".join(self._names())
+                raise ConfigError(f"there is no provider {name!r}; known are {known}. Others go under `providers`")
+            self._providers[name] = self._make(settings or ProviderSettings(name), built_in)
+        return self._providers[name]
+
+    def _make(self, settings: ProviderSettings, built_in: _BuiltIn | None) -> _WarmProvider:
+        name = settings.name
+        variables = (settings.api_key_env,) if settings.api_key_env else built_in.keys if built_in else ()
+        base_url = settings.base_url or (built_in.base_url if built_in else None)
+        hint = " or ".join(variables) or "its headers"
+        kind: ProviderKind = settings.kind or (built_in.kind if built_in else "openai-chat")
+
+        def profile_of(model: str) -> ModelProfile:
+            return self.profile(f"{name}/{model}")
+
+        if kind == "scripted":
+            if settings.script is None:
+                raise ConfigError("needs `script: FILE`", key=f"providers.{name}")
+            from acp_agent.llm.scripted import ScriptedProvider
+
+            return ScriptedProvider(name, settings.script)
+        if kind == "anthropic":
+            from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
+
+            key, token = self._key(name, variables[:1]), None
+            if key is None and len(variables) > 1:
+                token = self._env.get(variables[1], "").strip() or None
+            own = built_in is not None and not settings.api_key_env
+            return AnthropicProvider(
+                AnthropicAccess(
+                    name=name,
+                    api_key=key,
+                    auth_token=token,
+                    base_url=base_url or self._env.get("ANTHROPIC_BASE_URL") or None,
+                    headers=settings.headers,
+                    key_hint=hint,
+                    required=bool(variables),
+                    ambient=own,
+                ),
+                profile_of,
+            )
+        from acp_agent.llm.openai import OpenAIAccess
+
+        if kind == "openai-responses" and base_url is None:
+            base_url = self._env.get("OPENAI_BASE_URL") or None
+        if kind == "openai-chat" and base_url is None:
+            raise ConfigError("needs `base_url: URL`", key=f"providers.{name}")
+        access = OpenAIAccess(
+            name=name,
+            api_key=self._key(name, variables),
+            base_url=base_url,
+            headers=settings.headers,
+            key_hint=hint,
+            required=bool(variables),
+        )
+        if kind == "openai-responses":
+            from acp_agent.llm.openai_responses import OpenAIResponsesProvider
+
+            return OpenAIResponsesProvider(access, profile_of)
+        from acp_agent.llm.openai_chat import OpenAIChatProvider
+
+        return OpenAIChatProvider(
+            access,
+            profile_of,
+            reasoning="reasoning" if name == "openrouter" else "reasoning_effort",
+            is_ollama=name == "ollama",
+        )

@@ -1,0 +1,99 @@
+"""The one place where a model call is tried again.
+
+The SDKs' own retries are off: they cannot know what has already been shown, nor say that they wait. A call is repeated
+as long as none of its answer was yielded; after that a failure ends it, since a second answer would not continue the
+first. Knows no provider; `failures` knows what a failure means.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, reason, verdict, wait_asked_for
+from acp_agent.llm.provider import Answered, ModelEvent, Retrying
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds for a connection, and again for its TLS handshake."""
+
+READ_TIMEOUT = 600.0
+"""Seconds that a provider may be silent: models that think send nothing for minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long; times in seconds.
+
+    :ivar attempts: tries of one call in all.
+    :ivar base: the first wait; each one after it is twice as long.
+    :ivar longest: the longest wait of our own choice.
+    :ivar longest_asked: the longest wait that a provider may ask for; a longer one ends the call.
+    :ivar connect_attempts: tries while no connection is made at all.
+    :ivar connect_limit: after so long without a connection it is given up.
+    """
+
+    attempts: int = 7
+    base: float = 0.5
+    longest: float = 20.0
+    longest_asked: float = 90.0
+    connect_attempts: int = 3
+    connect_limit: float = 14.0
+
+    def delay(self, failed: int) -> float:
+        """Seconds to wait after so many failures; up to a quarter shorter by chance, so that clients spread out."""
+        return min(self.longest, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
+
+
+DEFAULT_POLICY = RetryPolicy()
+
+
+async def with_retries(
+    attempt: Callable[[], AsyncGenerator[ModelEvent, None]], endpoint: Endpoint, policy: RetryPolicy
+) -> AsyncGenerator[ModelEvent, None]:
+    """Run attempts until one succeeds; yields `Retrying` before each wait.
+
+    :param attempt: makes the generator of one call, which raises `CallFailed` and closes its connection when closed.
+    :raises ModelError: which one, see `Provider.stream`.
+    """
+    failed = 0
+    began = time.monotonic()
+    while True:
+        shown = False
+        try:
+            async with aclosing(attempt()) as events:
+                async for event in events:
+                    shown = shown or not isinstance(event, Answered)
+                    yield event
+                return
+        except CallFailed as failure:
+            failed += 1
+            delay = _delay(failure, endpoint, policy, failed=failed, shown=shown, elapsed=time.monotonic() - began)
+            why = reason(failure)
+        yield Retrying(f"{endpoint.name}: {why}", delay, failed)
+        await anyio.sleep(delay)
+
+
+def _delay(
+    failure: CallFailed, endpoint: Endpoint, policy: RetryPolicy, *, failed: int, shown: bool, elapsed: float
+) -> float:
+    """Seconds until the next try; raises where there is none."""
+    kind = verdict(failure)
+    if shown or kind not in ("again", "unreachable"):
+        raise error_of(failure, endpoint, shown=shown) from failure
+    delay = policy.delay(failed)
+    if kind == "unreachable":
+        # The next try may take the time-out twice: once for the connection and once for TLS.
+        if failed >= policy.connect_attempts or elapsed + delay + 2 * CONNECT_TIMEOUT > policy.connect_limit:
+            raise error_of(failure, endpoint, shown=False) from failure
+        return delay
+    if failed >= policy.attempts:
+        raise error_of(failure, endpoint, shown=False) from failure
+    asked = wait_asked_for(failure.headers, time.time())
+    if asked is not None and asked > policy.longest_asked:
+        raise error_of(failure, endpoint, shown=False, waited=asked) from failure
+    return delay if asked is None else asked + delay * 0.1

@@ -1,0 +1,221 @@
+"""From a response that an SDK opened to our events, and from an SDK's exceptions to `CallFailed`.
+
+The three adapters share this: the SDKs do HTTP, credentials and proxies, and here the bytes are read. Both SDKs come
+from the same generator and stand on httpx2, so that their exceptions can be read alike without importing either. Knows
+no provider's vocabulary; a `Fold` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Protocol, TypeVar, cast
+from urllib.parse import urlsplit
+
+import anyio
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.llm.failures import STATUS_OF_CODE, CallFailed
+from acp_agent.llm.json_access import get_object, get_text, parse_object
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelEvent, TextDelta, ThinkingDelta
+from acp_agent.llm.sse import Decoder
+
+DONE = b"[DONE]"
+_DRAIN_SECONDS = 0.2
+_MAX_ODD_BODY = 64 * 1024
+
+
+class Fold(Protocol):
+    """Takes the events of one stream, and has the whole answer at its end."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the event that ends every whole answer was seen."""
+        ...
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        """Take one event.
+
+        :return: what can be shown of it.
+        :raises CallFailed: it is an error.
+        """
+        ...
+
+    def answer(self) -> Answered:
+        """The whole answer, once `complete`."""
+        ...
+
+
+class Response(Protocol):
+    """What an SDK's `with_streaming_response` gives."""
+
+    def iter_bytes(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        ...
+
+
+async def read(
+    opened: AbstractAsyncContextManager[Response], fold: Fold, profile: ModelProfile, *, ends_with_done: bool = False
+) -> AsyncGenerator[ModelEvent, None]:
+    """Open the response and read it to its end.
+
+    :param opened: the SDK's context manager.
+    :param fold: a fresh one.
+    :param profile: for the price.
+    :param ends_with_done: whether `[DONE]` ends the answer, and more may come between the completing event and that.
+    :raises CallFailed: whatever went wrong, also where the stream ended without the event that completes it.
+    """
+    done = False
+    try:
+        async with opened as response:
+            decoder = Decoder()
+            body = response.iter_bytes()
+            odd: bytes | None = None
+            async for chunk in body:
+                if odd is None:
+                    odd = chunk if chunk.lstrip().startswith(b"{") else b""
+                elif odd:
+                    odd = (odd + chunk)[:_MAX_ODD_BODY]
+                if odd:
+                    continue
+                for data in decoder.feed(chunk):
+                    for delta in _feed(fold, data):
+                        yield delta
+                    done = done or data == DONE
+                    if done or (fold.complete and not ends_with_done):
+                        break
+                else:
+                    continue
+                await _drain(body)
+                break
+            else:
+                if odd:
+                    raise _odd_answer(odd)
+                for data in decoder.end():
+                    for delta in _feed(fold, data):
+                        yield delta
+    except CallFailed:
+        raise
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        if not fold.complete:
+            raise failure from error
+    if not (fold.complete or (done and ends_with_done)):
+        raise CallFailed("dropped", "the stream ended before the answer did")
+    answer = fold.answer()
+    yield replace(answer, usage=profile.priced(answer.usage))
+
+
+def _feed(fold: Fold, data: bytes) -> Iterable[TextDelta | ThinkingDelta]:
+    if data == DONE:
+        return ()
+    event = parse_object(data)
+    if event is None:
+        raise CallFailed("dropped", "the stream held an event that is no JSON")
+    return fold.feed(event)
+
+
+async def _drain(body: AsyncIterator[bytes]) -> None:
+    """Read what is left, so that the connection can be used again."""
+    with anyio.move_on_after(_DRAIN_SECONDS):
+        async for _ in body:
+            pass
+
+
+def _odd_answer(body: bytes) -> CallFailed:
+    """A 200 with JSON in place of a stream: some gateways send their errors so."""
+    answer = parse_object(body) or {}
+    if "error" in answer:
+        return stream_error(answer)
+    return CallFailed("status", "the server answered without streaming, which it was asked for", status=400)
+
+
+def stream_error(event: JsonObject) -> CallFailed:
+    """An error object in a stream: `{"error": {...}}`, or the fields themselves."""
+    error = get_object(event, "error") or event
+    code = error.get("code")
+    kind = get_text(error, "type")
+    word = code if isinstance(code, str) and code else kind
+    status = code if isinstance(code, int) and not isinstance(code, bool) else STATUS_OF_CODE.get(word)
+    if status is None:
+        status = int(word) if word.isdigit() else STATUS_OF_CODE.get(kind)
+    message = get_text(error, "message") or get_text(event, "error") or word
+    return CallFailed("stream", message, status=status, code=word)
+
+
+def failure_of(error: Exception) -> CallFailed | None:
+    """An SDK's or httpx2's exception as ours; None where it is neither (a mistake in our own code).
+
+    :param error: read by its attributes: `status_code`, `body` and `response` of the SDKs' status errors.
+    """
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return _status_failure(error, status)
+    import httpx2
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, httpx2.TransportError | httpx2.StreamError):
+        cause = cause.__cause__
+    if cause is None:
+        return None
+    message = str(cause) or type(cause).__name__
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError | httpx2.UnsupportedProtocol):
+        return CallFailed("connect", message)
+    if isinstance(cause, httpx2.ReadTimeout):
+        return CallFailed("silent", message)
+    return CallFailed("dropped", message)
+
+
+def _status_failure(error: Exception, status: int) -> CallFailed:
+    body: object = getattr(error, "body", None)
+    headers: object = getattr(getattr(error, "response", None), "headers", None)
+    message, code = str(error), ""
+    if isinstance(body, dict):
+        given = cast(dict[str, JsonValue], body)
+        inner = get_object(given, "error") or given
+        message = get_text(inner, "message") or message
+        code = get_text(inner, "code") or get_text(inner, "type")
+    elif isinstance(body, list) and body and isinstance(body[0], dict):  # Gemini wraps its errors in a list
+        inner = get_object(cast(dict[str, JsonValue], body[0]), "error")
+        message = get_text(inner, "message") or message
+        code = get_text(inner, "status")
+    return CallFailed(
+        "status",
+        message,
+        status=status,
+        code=code,
+        headers=cast(Mapping[str, str], headers) if isinstance(headers, Mapping) else None,
+    )
+
+
+T = TypeVar("T")
+
+
+async def ask(question: Callable[[], Awaitable[T]], limit: float) -> T | None:
+    """Put a small question to a provider (its models, say) that must never get in the way.
+
+    :param question: makes the awaitable.
+    :param limit: seconds.
+    :return: the answer; None where there was none in time, or an error.
+    """
+    with anyio.move_on_after(limit):
+        try:
+            return await question()
+        except Exception as error:
+            if failure_of(error) is None:
+                raise
+    return None
+
+
+def host_of(url: str) -> str:
+    """Host and port of a URL, without anything secret that may stand around them."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return f"{parts.hostname or url}:{port}" if port else parts.hostname or url

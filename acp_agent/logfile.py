@@ -1,0 +1,82 @@
+"""The log file: where the detail goes that no editor should show.
+
+Rotating, private, with secrets masked. Standard error stays quiet, since several editors show each line of it as an
+error. Knows nothing of what is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import cast
+
+NAME = "acp-agent.log"
+MAX_BYTES = 2_000_000
+BACKUPS = 3
+MASK = "***"
+_MIN_SECRET = 8
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)", re.IGNORECASE)
+_SECRET_TEXT = re.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{8,}|AIza[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,})"
+    r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
+)
+
+
+def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
+    """Send the project's log records to a file in this folder.
+
+    :param folder: made if need be, for the user alone.
+    :param env: environment variables; values of those that look like secrets are masked.
+    :returns: the file; None where it cannot be written, which is no reason not to work.
+    """
+    path = folder / NAME
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made by us rather than by the handler, so that it is private from its first byte on.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True)
+    except OSError:
+        logging.getLogger().addHandler(logging.NullHandler())
+        return None
+    handler.setFormatter(_Masking(env))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("acp_agent").setLevel(logging.INFO)
+    logging.raiseExceptions = False  # a full disk must not end up on standard error
+    return path
+
+
+class _PrivateFile(RotatingFileHandler):
+    """Every file it opens is the user's alone, also the next one after a rotation."""
+
+    def _open(self) -> TextIOWrapper:
+        def opener(path: str, flags: int) -> int:
+            return os.open(path, flags, 0o600)
+
+        file = open(self.baseFilename, self.mode, encoding=self.encoding, errors="replace", opener=opener)  # noqa: SIM115, PTH123 - the handler closes it
+        return cast(TextIOWrapper, file)
+
+
+class _Masking(logging.Formatter):
+    """Formats a record, exception included, and masks what looks like a secret."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        super().__init__("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+        secrets = {value for name, value in env.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET}
+        self._secrets = sorted(secrets, key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask(super().format(record), self._secrets)
+
+
+def mask(text: str, secrets: list[str]) -> str:
+    """The text without these secrets and without anything that has the form of a key."""
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return _SECRET_TEXT.sub(MASK, text)

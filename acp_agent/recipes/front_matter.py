@@ -1,0 +1,192 @@
+"""From the text of a Markdown file to a `Recipe`: the split, the front matter's model, and what it means.
+
+The only module of the room that imports pydantic; it is itself imported when the first recipe is read. Knows nothing
+of folders. Whether the template is any good is seen when it is rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from acp_agent.config.document import Document, DocumentError, parse_mapping, validate
+from acp_agent.recipes.model import Argument, HookBinding, KnownHandlers, Origin, Recipe
+from acp_agent.recipes.template import RESERVED_NAMES
+
+FENCE = "---"
+MAX_DESCRIPTION = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A file cut at its fences.
+
+    :ivar front_matter: the YAML between them, which begins in line 2; None where the file has none.
+    :ivar body_line: the line that `body` begins at, from 1.
+    """
+
+    front_matter: str | None
+    body: str
+    body_line: int
+
+
+def split(text: str) -> Parts:
+    """Cut a file into front matter and body.
+
+    Front matter is there if the first line is `---`, and ends at the next such line. Lines end with a line feed, with
+    or without a carriage return before it, as in every editor; other characters that Unicode calls line ends do not
+    count.
+
+    :raises DocumentError: it is never closed.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != FENCE:
+        return Parts(None, "\n".join(lines), 1)
+    for index, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == FENCE:
+            return Parts("\n".join(lines[1:index]), "\n".join(lines[index + 1 :]), index + 2)
+    raise DocumentError(f"the front matter that begins here has no closing {FENCE}", 1)
+
+
+def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, handlers: KnownHandlers) -> Recipe:
+    """Make a recipe of a file's text.
+
+    :param text: the whole file.
+    :param name: what the file is called, without `.md`.
+    :raises DocumentError: it is wrong; with line and key where known.
+    """
+    parts = split(text)
+    if not parts.body.strip():
+        raise DocumentError("has no text below its front matter; that text is what the model is told", parts.body_line)
+    document = parse_mapping(parts.front_matter, first_line=2) if parts.front_matter else Document({}, {})
+    matter = validate(FrontMatter, document)
+    if matter.name not in (None, name):
+        message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
+        raise DocumentError(message, document.lines["name",], "name")
+    return Recipe(
+        name=name,
+        description=matter.description or _first_line(parts.body),
+        body=parts.body,
+        body_line=parts.body_line,
+        source=source,
+        origin=origin,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        allowed_tools=None if matter.allowed_tools is None else tuple(matter.allowed_tools),
+        allowed_commands=None if matter.allowed_commands is None else tuple(matter.allowed_commands),
+        arguments=_arguments(matter, document),
+        hooks=_hooks(matter, document, handlers),
+    )
+
+
+def _first_line(body: str) -> str:
+    line = next(line for line in body.split("\n") if line.strip()).lstrip("# ").strip()
+    return line if len(line) <= MAX_DESCRIPTION else line[: MAX_DESCRIPTION - 1].rstrip() + "…"
+
+
+def _arguments(matter: FrontMatter, document: Document) -> tuple[Argument, ...]:
+    arguments = {
+        name: Argument(name, section.description, section.default, section.required)
+        for name, section in ((name, section or ArgumentSection()) for name, section in matter.arguments.items())
+    }
+    for name, default in matter.defaults.items():
+        if name in arguments and arguments[name].default is not None:
+            place = ("defaults", name)
+            raise DocumentError(
+                "has a default under `arguments` too; keep one", document.lines[place], f"defaults.{name}"
+            )
+        known = arguments.get(name, Argument(name))
+        arguments[name] = Argument(name, known.description, default, known.required)
+    return tuple(arguments.values())
+
+
+def _hooks(matter: FrontMatter, document: Document, handlers: KnownHandlers) -> dict[str, HookBinding]:
+    for event, section in matter.hooks.items():
+        if event not in handlers:
+            message = f"no such event; {_instead(event, list(handlers))}"
+            raise DocumentError(message, document.lines["hooks", event], f"hooks.{event}")
+        if section.handler not in handlers[event]:
+            message = (
+                f"no handler {section.handler!r} for this event; {_instead(section.handler, list(handlers[event]))}"
+            )
+            raise DocumentError(message, document.lines["hooks", event, "handler"], f"hooks.{event}.handler")
+    return {event: HookBinding(section.handler, section.once) for event, section in matter.hooks.items()}
+
+
+def _instead(word: str, known: list[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted(known))}"
+
+
+def _argument_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise PydanticCustomError("argument_name", "an argument's name has letters, digits and underscores alone")
+    if value in RESERVED_NAMES:
+        raise PydanticCustomError(
+            "argument_reserved", "this name stands for the rest of the command line; take another"
+        )
+    return value
+
+
+def _as_text(value: object) -> object:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case _:
+            return value
+
+
+def _one_line(value: str) -> str:
+    return " ".join(value.split())
+
+
+def _not_null(value: object) -> object:
+    if value is None:
+        raise PydanticCustomError("not_null", "is empty; write [] for none at all, or leave the key out for all")
+    return value
+
+
+Scalar = Annotated[str, BeforeValidator(_as_text)]
+ArgumentName = Annotated[str, AfterValidator(_argument_name)]
+Limit = Annotated[list[Annotated[str, Field(min_length=1)]] | None, BeforeValidator(_not_null)]
+
+
+class Section(BaseModel):
+    """Any mapping of the front matter."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ArgumentSection(Section):
+    """`arguments.*`."""
+
+    description: Annotated[str, AfterValidator(_one_line)] = ""
+    default: Scalar | None = None
+    required: bool = False
+
+
+class HookSection(Section):
+    """`hooks.*`."""
+
+    handler: str
+    once: bool = False
+
+
+class FrontMatter(Section):
+    """What may stand between the fences. `defaults` is the older way to write `arguments.*.default`."""
+
+    name: str | None = None
+    description: Annotated[str, AfterValidator(_one_line)] | None = None
+    allowed_tools: Limit = None
+    allowed_commands: Limit = None
+    arguments: dict[ArgumentName, ArgumentSection | None] = {}
+    defaults: dict[ArgumentName, Scalar] = {}
+    hooks: dict[str, HookSection] = {}

@@ -1,0 +1,105 @@
+"""Finding recipes: which folders, which file wins, and what is wrong with the others.
+
+Reading is quick but touches the disk; call it from a worker thread. Knows nothing of what is in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from acp_agent.config.document import DocumentError, read_text
+from acp_agent.errors import RecipeError
+from acp_agent.recipes.model import KnownHandlers, Origin, Recipe
+
+SUFFIX = ".md"
+PACKAGE = Path(__file__).parents[1]
+
+
+def builtin_recipes_dir() -> Path:
+    """The recipes that come with the agent: inside the installed package, or beside it in a checkout."""
+    installed = PACKAGE / "builtin_recipes"
+    return installed if installed.is_dir() else PACKAGE.parent / "recipes"
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeLibrary:
+    """The recipes of a session.
+
+    :ivar recipes: by name, in alphabetical order.
+    :ivar errors: one for each file or folder that could not be used.
+    """
+
+    recipes: Mapping[str, Recipe]
+    errors: tuple[RecipeError, ...] = ()
+
+    @classmethod
+    def discover(
+        cls, builtin_dir: Path, user_dir: Path | None, project_dir: Path | None, handlers: KnownHandlers
+    ) -> RecipeLibrary:
+        """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
+
+        A file that cannot be used is reported and counts as absent, so a broken file leaves the recipe that it was to
+        replace in use. A `README.md` is no recipe.
+
+        :param builtin_dir: the agent's own folder.
+        :param user_dir: the user's folder; need not exist.
+        :param project_dir: `<project>/.acp-agent/recipes`; need not exist. Its files may be a stranger's: a link that
+            leads out of the project is refused.
+        :param handlers: what recipes may hook into.
+        """
+        recipes: dict[str, Recipe] = {}
+        errors: list[RecipeError] = []
+        folders: tuple[tuple[Origin, Path | None], ...] = (
+            ("builtin", builtin_dir),
+            ("user", user_dir),
+            ("project", project_dir),
+        )
+        for origin, folder in folders:
+            if folder is None:
+                continue
+            try:
+                paths = _files(folder)
+            except OSError as error:
+                errors.append(RecipeError(f"cannot read this folder ({error.strerror})", source=str(folder)))
+                continue
+            for path in paths:
+                try:
+                    recipe = _read(path, origin, handlers)
+                except DocumentError as error:
+                    message = f"{error.key}: {error.message}" if error.key else error.message
+                    errors.append(RecipeError(message, source=str(path), line=error.line))
+                else:
+                    recipes[recipe.name] = recipe
+        return cls(dict(sorted(recipes.items())), tuple(errors))
+
+    def get(self, name: str) -> Recipe | None:
+        """The recipe of this name, if there is one."""
+        return self.recipes.get(name)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - Path.iterdir makes a path of every name
+    except FileNotFoundError:
+        return []
+    return [
+        folder / name
+        for name in sorted(names)
+        if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md"
+    ]
+
+
+def _read(path: Path, origin: Origin, handlers: KnownHandlers) -> Recipe:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", path.stem):
+        raise DocumentError("a recipe's file is named with lower-case letters, digits, - and _ alone; rename it")
+    # <project>/.acp-agent/recipes/name.md
+    text = read_text(path, within=path.parents[2] if origin == "project" else None)
+    if text is None:
+        raise DocumentError("is a link to a file that does not exist")
+    from acp_agent.recipes.front_matter import parse_recipe
+
+    return parse_recipe(text, name=path.stem, source=path, origin=origin, handlers=handlers)

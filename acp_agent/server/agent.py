@@ -1,0 +1,274 @@
+"""`Agent`: the methods that an editor calls. Binds params, calls the sessions, forms the results."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from acp_agent.errors import AgentError, InvalidParamsError, SessionNotFoundError
+import anyio
+
+from acp_agent.jsonrpc.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    REQUEST_CANCELLED,
+    JsonObject,
+    JsonValue,
+    RpcError,
+)
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Call, Router
+from acp_agent.protocol.v1 import content, methods, results
+from acp_agent.protocol.wire import WireModel, parse
+from acp_agent.server.capabilities import Capabilities
+from acp_agent.server.client import EditorClient
+from acp_agent.server.content import parts_from_blocks
+from acp_agent.server.handshake import AUTH_METHOD, initialize_result
+from acp_agent.server.presenter import config_options
+from acp_agent.session.client import SessionClient
+from acp_agent.session.manager import SessionManager
+from acp_agent.session.options import MODE
+from acp_agent.session.session import Session
+from acp_agent.turn.permission import MODES
+from acp_agent.turn.updates import Notice
+
+if TYPE_CHECKING:
+    from acp_agent.protocol.v1 import (
+        AuthenticateRequest,
+        CancelNotification,
+        CloseSessionRequest,
+        DeleteSessionRequest,
+        InitializeRequest,
+        ListSessionsRequest,
+        LoadSessionRequest,
+        NewSessionRequest,
+        PromptRequest,
+        ResumeSessionRequest,
+        SetSessionConfigOptionRequest,
+        SetSessionModeRequest,
+    )
+
+P = TypeVar("P", bound=WireModel)
+
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Serves one editor.
+
+    :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
+        have mended what was wrong meanwhile.
+    """
+
+    def __init__(self, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
+        self._open_manager = open_manager
+        self._manager: SessionManager | None = None
+        self._opening = anyio.Lock()
+        self._capabilities: Capabilities | None = None
+        self._peer: Peer | None = None
+
+    def connect(self, peer: Peer) -> None:
+        """Tell it the connection, which is made after the routes."""
+        self._peer = peer
+
+    def initialized(self, params: JsonObject) -> None:
+        """The handshake was answered elsewhere; these were its params."""
+        from acp_agent.protocol.v1 import InitializeRequest
+
+        request = parse(InitializeRequest, params, methods.INITIALIZE)
+        self._capabilities = Capabilities.of(request.client_capabilities)
+
+    def register(self, router: Router) -> None:
+        """Add every method that an editor may call."""
+        router.register(methods.INITIALIZE, *self._open_route(methods.INITIALIZE, self._initialize))
+        router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
+        router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new))
+        router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
+        router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
+        router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
+        router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
+        router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
+        router.register(methods.SESSION_PROMPT, *self._route(methods.SESSION_PROMPT, self._prompt))
+        router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel))
+        router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
+        router.register(
+            methods.SESSION_SET_CONFIG_OPTION,
+            *self._route(methods.SESSION_SET_CONFIG_OPTION, self._set_config_option),
+        )
+
+    # --- the connection ---
+
+    def _initialize(self, call: Call, params: InitializeRequest) -> Awaitable[JsonValue]:
+        # Set before anything is awaited: the next line on the wire may already need it.
+        self._capabilities = Capabilities.of(params.client_capabilities)
+        return _done(initialize_result())
+
+    async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
+        if params.method_id != AUTH_METHOD:
+            raise InvalidParamsError(f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
+        return {}
+
+    # --- sessions ---
+
+    async def _new(self, call: Call, params: NewSessionRequest) -> JsonValue:
+        session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client)
+        self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
+        options = await session.options()
+        return results.session_result(
+            session_id=session.session_id, modes=_modes(session), config_options=config_options(options)
+        )
+
+    async def _load(self, call: Call, params: LoadSessionRequest) -> JsonValue:
+        manager = await self._sessions()
+        session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
+        await manager.replay(session)
+        return await self._opened(call, session, has_mcp=bool(params.mcp_servers))
+
+    async def _resume(self, call: Call, params: ResumeSessionRequest) -> JsonValue:
+        manager = await self._sessions()
+        session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
+        return await self._opened(call, session, has_mcp=bool(params.mcp_servers))
+
+    async def _list(self, call: Call, params: ListSessionsRequest) -> JsonValue:
+        page = await (await self._sessions()).list(params.cwd, params.cursor)
+        rows = [
+            results.session_info(
+                record.session_id,
+                record.cwd,
+                title=record.title,
+                updated_at=datetime.fromtimestamp(record.updated_at / 1000, UTC).isoformat(),
+                additional_directories=record.additional_directories or None,
+            )
+            for record in page.sessions
+        ]
+        return results.list_sessions_result(rows, next_cursor=page.next_cursor)
+
+    async def _close(self, call: Call, params: CloseSessionRequest) -> JsonValue:
+        await (await self._sessions()).close(params.session_id)
+        return {}
+
+    async def _delete(self, call: Call, params: DeleteSessionRequest) -> JsonValue:
+        await (await self._sessions()).delete(params.session_id)
+        return {}
+
+    # --- turns ---
+
+    def _prompt(self, call: Call, params: PromptRequest) -> Awaitable[JsonValue]:
+        # Queued while the line is read, so that a `session/cancel` right behind it finds it.
+        session = self._session(params.session_id)
+        ticket = session.submit(parts_from_blocks(params.prompt))
+        withdrawn = False
+
+        def withdraw() -> None:
+            nonlocal withdrawn
+            if session.withdraw(ticket):
+                withdrawn = True
+                ticket.answer("cancelled")
+
+        call.on_cancel(withdraw)
+
+        async def wait() -> JsonValue:
+            stop = await ticket.wait()
+            if withdrawn:
+                raise RpcError(REQUEST_CANCELLED, "The prompt was taken back before its turn began.")
+            return results.prompt_result(stop)
+
+        return wait()
+
+    def _cancel(self, call: Call, params: CancelNotification) -> Awaitable[JsonValue]:
+        self._session(params.session_id).cancel()
+        return _done(None)
+
+    async def _set_mode(self, call: Call, params: SetSessionModeRequest) -> JsonValue:
+        await self._session(params.session_id).set_option(MODE, params.mode_id)
+        return {}
+
+    async def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> JsonValue:
+        if not isinstance(params.value, str):
+            raise InvalidParamsError(
+                f"session/set_config_option: {params.config_id!r} takes one of its values, a string."
+            )
+        options = await self._session(params.session_id).set_option(params.config_id, params.value)
+        return results.set_config_option_result(config_options(options))
+
+    # --- helpers ---
+
+    async def _sessions(self) -> SessionManager:
+        async with self._opening:
+            if self._manager is None:
+                self._manager = await self._open_manager()
+            return self._manager
+
+    def _session(self, session_id: str) -> Session:
+        if self._manager is None:
+            raise SessionNotFoundError(session_id)
+        return self._manager.get(session_id)
+
+    def _client(self, session_id: str) -> SessionClient:
+        if self._peer is None or self._capabilities is None:
+            raise RuntimeError("a session was asked for before there was a connection")
+        return EditorClient(self._peer, session_id, self._capabilities)
+
+    async def _opened(self, call: Call, session: Session, *, has_mcp: bool) -> JsonValue:
+        self._after_opening(call, session, has_mcp=has_mcp)
+        return results.session_result(modes=_modes(session), config_options=config_options(await session.options()))
+
+    def _after_opening(self, call: Call, session: Session, *, has_mcp: bool) -> None:
+        """Editors drop updates of a session whose id they have not been answered yet."""
+
+        async def follow() -> None:
+            await session.show_offers()
+            if has_mcp:
+                _log.warning("session %s came with MCP servers, which this version does not start", session.session_id)
+                await session.host.show(
+                    Notice("warning", "MCP servers are not supported by this version of acp-agent.")
+                )
+            (await self._sessions()).prewarm(session)
+
+        call.after_response(follow)
+
+    def _open_route(
+        self, method: str, handler: Callable[[Call, P], Awaitable[JsonValue]]
+    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
+        # The model's class is looked up with the first request: building all of them would delay the first answer.
+        def bind(params: JsonObject) -> P:
+            model = methods.METHODS[method].params_model()
+            return parse(model, params, method)  # pyright: ignore[reportReturnType]
+
+        return bind, handler
+
+    def _route(
+        self, method: str, handler: Callable[[Call, P], Awaitable[JsonValue]]
+    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
+        bind, handle = self._open_route(method, handler)
+
+        def bind_initialized(params: JsonObject) -> P:
+            if self._capabilities is None:
+                raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
+            return bind(params)
+
+        return bind_initialized, handle
+
+
+def to_rpc_error(error: Exception, log_file: Path | None) -> RpcError:
+    """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other.
+
+    :param log_file: where the details of an internal error are, to be named in its text.
+    """
+    if isinstance(error, AgentError):
+        return RpcError(error.code, str(error))
+    _log.error("internal error", exc_info=error)
+    where = f" The details are in {log_file}." if log_file else ""
+    return RpcError(INTERNAL_ERROR, f"The agent failed inside ({type(error).__name__}: {error}).{where}")
+
+
+async def _done(value: JsonValue) -> JsonValue:
+    return value
+
+
+def _modes(session: Session) -> JsonObject:
+    modes = [content.session_mode(mode.id, mode.name, description=mode.description) for mode in MODES]
+    return content.session_mode_state(session.host.context.mode, modes)

@@ -1,0 +1,134 @@
+"""`EditorClient`: one session's editor, as the session sees it."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import AgentError
+from acp_agent.jsonrpc.messages import RpcError
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
+from acp_agent.protocol.wire import parse_result
+from acp_agent.server.capabilities import Capabilities
+from acp_agent.server.files import EditorFiles
+from acp_agent.server.presenter import Presenter, call_content, call_locations
+from acp_agent.server.terminals import EditorTerminals
+from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.tools.local_commands import LocalCommands
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import Update
+
+MAX_JOINED = 16_384
+"""Characters of neighbouring text deltas that are joined while the editor is slow."""
+MAX_SUBJECT = 40
+"""Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
+
+_log = logging.getLogger(__name__)
+
+
+class EditorClient:
+    """`SessionClient` over the wire.
+
+    :param peer: the connection.
+    :param session_id: as the editor knows it; every question carries it, also one of a nested piece of work.
+    """
+
+    def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities) -> None:
+        self._peer = peer
+        self._session_id = session_id
+        self._presenter = Presenter(capabilities)
+        self._files = EditorFiles(peer, session_id, capabilities)
+        self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
+
+    @property
+    def files(self) -> FileAccess:
+        """Files as the editor has them."""
+        return self._files
+
+    @property
+    def commands(self) -> CommandRunner:
+        """The editor's terminals, or local processes where it has none."""
+        return self._commands
+
+    async def show(self, update: Update) -> None:
+        """Send an update, if this editor is to be told."""
+        wire = self._presenter.present(update)
+        if wire is not None:
+            await self._peer.notify(
+                methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
+            )
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Ask the user. Only a selected allow option is consent; an editor that cannot ask has not consented."""
+        tool_call = updates.tool_call_fields(
+            call_id,
+            view.title,
+            name=name,
+            kind=view.kind,
+            status="pending",
+            content=call_content(view) or None,
+            locations=call_locations(view) or None,
+            raw_input=arguments,
+        )
+        try:
+            answer = await self._peer.request(
+                methods.SESSION_REQUEST_PERMISSION,
+                requests.request_permission(self._session_id, tool_call, _options(subject)),
+            )
+            return _answer(answer)
+        except (RpcError, AgentError) as error:
+            _log.warning("the editor did not answer a permission request: %s", error)
+            return "reject_once"
+
+
+def _options(subject: str) -> list[JsonObject]:
+    """One option of each kind: some editors keep only the last of a kind."""
+    covered = subject if len(subject) <= MAX_SUBJECT else f"{subject[: MAX_SUBJECT - 1]}…"
+    named: tuple[tuple[PermissionOptionKind, str], ...] = (
+        ("allow_once", "Allow"),
+        ("allow_always", f"Always allow {' '.join(covered.split())}"),
+        ("reject_once", "Reject"),
+    )
+    return [requests.permission_option(kind, name, kind) for kind, name in named]
+
+
+def _answer(wire: object) -> Answer:
+    from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
+
+    response = parse_result(RequestPermissionResponse, cast("JsonObject", wire), methods.SESSION_REQUEST_PERMISSION)
+    if isinstance(response.outcome, CancelledPermissionOutcome):
+        return "cancelled"
+    match response.outcome.option_id:
+        case "allow_once":
+            return "allow_once"
+        case "allow_always":
+            return "allow_always"
+        case _:
+            return "reject_once"
+
+
+def _joined(before: JsonObject, after: JsonObject) -> JsonObject | None:
+    """Two neighbouring text deltas of one message as one, where they are that."""
+    first, second = before["update"], after["update"]
+    if not isinstance(first, dict) or not isinstance(second, dict) or before["sessionId"] != after["sessionId"]:
+        return None
+    kind = first["sessionUpdate"]
+    if kind != second["sessionUpdate"] or kind not in _JOINABLE:
+        return None
+    if first.get("messageId") != second.get("messageId") or first.get("compactionId") != second.get("compactionId"):
+        return None
+    old, new = first["content"], second["content"]
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return None
+    head, tail = old.get("text"), new.get("text")
+    if not isinstance(head, str) or not isinstance(tail, str) or len(head) + len(tail) > MAX_JOINED:
+        return None
+    return {**after, "update": {**second, "content": content.text_content(head + tail)}}
+
+
+_JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")

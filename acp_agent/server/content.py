@@ -1,0 +1,68 @@
+"""Content blocks of the wire and parts of the domain, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.errors import InvalidParamsError
+from acp_agent.protocol import JsonObject
+from acp_agent.protocol.v1 import content
+
+if TYPE_CHECKING:
+    from acp_agent.protocol.v1 import ContentBlock
+
+
+def parts_from_blocks(blocks: Sequence[ContentBlock]) -> tuple[UserPart, ...]:
+    """A prompt as the domain knows it.
+
+    :raises InvalidParamsError: a kind of content that is not taken.
+    """
+    return tuple(_part(block) for block in blocks)
+
+
+def _part(block: ContentBlock) -> UserPart:
+    from acp_agent.protocol import v1
+
+    match block:
+        case v1.TextContent():
+            return Text(block.text)
+        case v1.ImageContent():
+            return Image(block.data, block.mime_type, block.uri)
+        case v1.ResourceLink():
+            return ResourceLink(block.uri, block.name, block.mime_type, block.description, block.size, block.title)
+        case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
+            return Resource(resource.uri, text=resource.text, mime_type=resource.mime_type)
+        case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
+            return Resource(resource.uri, blob=resource.blob, mime_type=resource.mime_type)
+        case v1.AudioContent():
+            raise InvalidParamsError(
+                "This agent does not take audio, and does not say that it does. Send the words as text instead."
+            )
+        case _:
+            raise InvalidParamsError("session/prompt: a content block of an unknown kind")
+
+
+def block_from_part(part: UserPart) -> JsonObject:
+    """The block that a part came from."""
+    match part:
+        case Text():
+            return content.text_content(part.text)
+        case Image():
+            return content.image_content(part.data, part.mime_type, uri=part.uri)
+        case ResourceLink():
+            return content.resource_link(
+                part.uri,
+                part.name,
+                mime_type=part.mime_type,
+                title=part.title,
+                description=part.description,
+                size=part.size,
+            )
+        case Resource():
+            if part.text is not None:
+                return content.text_resource(part.uri, part.text, mime_type=part.mime_type)
+            return content.blob_resource(part.uri, part.blob or "", mime_type=part.mime_type)
+        case _:
+            assert_never(part)

@@ -1,0 +1,97 @@
+"""Files through the editor, unsaved buffers included; the disk where the editor cannot help."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.errors import AgentError, ToolError
+from acp_agent.jsonrpc.messages import RpcError
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol.v1 import methods, requests
+from acp_agent.protocol.wire import parse_result
+from acp_agent.server.capabilities import Capabilities
+from acp_agent.tools.local_files import LocalFiles
+
+READ_SECONDS = 10.0
+WRITE_SECONDS = 30.0
+"""Writing may run the editor's formatter."""
+_SNIFFED_BYTES = 8_192
+
+_log = logging.getLogger(__name__)
+
+
+class Asking(Protocol):
+    """The part of a peer that asks."""
+
+    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+        """See `Peer.request`."""
+        ...
+
+
+class EditorFiles:
+    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the editor offers them."""
+
+    def __init__(self, peer: Asking, session_id: str, capabilities: Capabilities) -> None:
+        self._peer = peer
+        self._session_id = session_id
+        self._capabilities = capabilities
+        self._local = LocalFiles()
+
+    async def read_text(self, path: Path) -> str:
+        """The file as the editor shows it. A file that the editor will not read (one outside its project, as a rule) is
+        read from the disk."""
+        if not self._capabilities.read_text_file or await anyio.to_thread.run_sync(_needs_disk, path):
+            return await self._local.read_text(path)
+        from acp_agent.protocol.v1 import ReadTextFileResponse
+
+        try:
+            answer = await self._peer.request(
+                methods.FS_READ_TEXT_FILE, requests.read_text_file(self._session_id, str(path)), timeout=READ_SECONDS
+            )
+            text = parse_result(ReadTextFileResponse, answer, methods.FS_READ_TEXT_FILE).content
+        except (RpcError, AgentError, TimeoutError) as error:
+            _log.info("the editor did not read a file, so it is read from the disk: %s", error)
+            return await self._local.read_text(path)
+        if not text and not await anyio.Path(path).exists():
+            # Several editors answer with an empty text for a file that does not exist.
+            raise FileNotFoundError(str(path))
+        return text
+
+    async def write_text(self, path: Path, text: str) -> None:
+        """Write through the editor, so that an open buffer and its undo history stay right."""
+        if not self._capabilities.write_text_file:
+            await self._local.write_text(path, text)
+            return
+        try:
+            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
+            await self._peer.request(
+                methods.FS_WRITE_TEXT_FILE,
+                requests.write_text_file(self._session_id, str(path), text),
+                timeout=WRITE_SECONDS,
+            )
+        except TimeoutError as error:
+            raise ToolError(
+                f"The editor did not answer within {WRITE_SECONDS:.0f} s whether it wrote {path}. Read the file before "
+                "anything else, to see whether it did."
+            ) from error
+        except RpcError as error:
+            _log.info("the editor did not write a file, so it is written to the disk: %s", error)
+            await self._local.write_text(path, text)
+        except OSError as error:
+            raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
+
+
+def _needs_disk(path: Path) -> bool:
+    """Whether only the local reader can say what is wrong with it: a folder, or a file that is no text."""
+    try:
+        if path.is_dir():
+            return True
+        with path.open("rb") as file:
+            return b"\0" in file.read(_SNIFFED_BYTES)
+    except OSError:
+        return False

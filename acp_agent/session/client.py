@@ -1,0 +1,38 @@
+"""Whoever sits at the other end of a session: an editor, or a terminal."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import Update
+
+
+class SessionClient(Protocol):
+    """Shows updates, answers questions, and may lend its files and terminals."""
+
+    @property
+    def files(self) -> FileAccess:
+        """Files as this client sees them, unsaved buffers included; the disk where it offers none."""
+        ...
+
+    @property
+    def commands(self) -> CommandRunner:
+        """Where shell commands run."""
+        ...
+
+    async def show(self, update: Update) -> None:
+        """Show something; waits while the client is slow."""
+        ...
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Ask whether a call may run.
+
+        :param subject: what "always" would cover.
+        """
+        ...

@@ -1,0 +1,81 @@
+"""Slash commands: which are on offer, and what a prompt that begins with one means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.hooks.dispatcher import Binding
+from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.template import render
+from acp_agent.turn.updates import Command
+
+SWAP_CONTEXT = "swap_context"
+COMPACT = "compact"
+"""Name of the recipe that automatic compaction runs, too."""
+
+_COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeRun:
+    """A prompt that names a recipe.
+
+    :ivar instructions: what followed the name, mentions included, as text.
+    :ivar attachments: the prompt's other parts.
+    """
+
+    recipe: Recipe
+    instructions: str
+    attachments: tuple[UserPart, ...]
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the recipe's answer takes the place of the conversation."""
+        return any(binding.handler == SWAP_CONTEXT for binding in self.recipe.hooks.values())
+
+    def render(self) -> str:
+        """The recipe's text for the model.
+
+        :raises RecipeError: the template cannot be rendered.
+        """
+        return render(self.recipe, {}, self.instructions)
+
+
+def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
+    """The recipe that a prompt names; None for ordinary text.
+
+    The name counts only at the very beginning of the first part: that is how every editor sends it, and how a person
+    writes a path instead (with a space in front). A word that names no recipe is ordinary text.
+    """
+    if not parts or not isinstance(parts[0], Text):
+        return None
+    match = _COMMAND.match(parts[0].text)
+    recipe = library.get(match["name"]) if match else None
+    if match is None or recipe is None:
+        return None
+    attachments = parts[1:]
+    mentions = "".join(_as_text(part) for part in attachments)
+    return RecipeRun(recipe, f"{match['rest'] or ''}{mentions}".strip(), attachments)
+
+
+def bindings(recipe: Recipe) -> tuple[Binding, ...]:
+    """The recipe's hooks as the dispatcher takes them."""
+    return tuple(Binding(event, binding.handler, binding.once) for event, binding in recipe.hooks.items())
+
+
+def commands(library: RecipeLibrary) -> tuple[Command, ...]:
+    """What the editor offers behind a slash."""
+    return tuple(Command(recipe.name, recipe.description, "instructions") for recipe in library.recipes.values())
+
+
+def _as_text(part: UserPart) -> str:
+    match part:
+        case Text():
+            return part.text
+        case ResourceLink() | Resource():
+            return part.uri
+        case Image():
+            return ""

@@ -1,0 +1,194 @@
+"""`SessionHost`: the session as its turns see it. Builds each request, compacts before one where that is due, and passes
+updates and questions on to the client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from datetime import date
+from pathlib import Path
+
+import anyio.to_thread
+
+from acp_agent.compaction.estimate import estimate_prefix, used_tokens
+from acp_agent.config import Settings
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import CallView, Event, InstructionsLoaded, PermissionGranted
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import AgentError
+from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
+from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.session.client import SessionClient
+from acp_agent.session.commands import COMPACT, RecipeRun
+from acp_agent.session.compacting import Compactor
+from acp_agent.session.instructions import load_instructions
+from acp_agent.session.log import SessionLog
+from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.services import Services
+from acp_agent.tools.environment import Environment
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import Notice, Update, UsageUpdated
+
+MAX_AUTOMATIC = 2
+"""Automatic compactions without new input from the user: a context that is still too full after that would loop."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionHost:
+    """One session's log, client and settings, as a turn needs them.
+
+    :ivar log: the session's log.
+    :ivar client: who sits at the other end; replaced when another editor opens the session.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        log: SessionLog,
+        client: SessionClient,
+        services: Services,
+        settings: Settings,
+        directories: Sequence[Path],
+    ) -> None:
+        self.session_id = session_id
+        self.log = log
+        self.client = client
+        self.settings = settings
+        self.models = SessionModels(services.models(settings))
+        self._services = services
+        self._directories = tuple(directories)
+        self._definitions = tuple(
+            ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in services.tools
+        )
+        self._library: RecipeLibrary | None = None
+        self._automatic = 0
+        self._compactor = Compactor(
+            session_id, log, services.compaction, services.hooks, self.show, self.show_usage, self.read_instructions
+        )
+
+    # --- what a turn asks for (see TurnHost) ---
+
+    @property
+    def context(self) -> Context:
+        """The context after everything appended so far."""
+        return self.log.context
+
+    async def append(self, *events: Event) -> None:
+        """Add events to the log and the context."""
+        await self.log.append(*events)
+
+    async def show(self, update: Update) -> None:
+        """Let the user see something."""
+        await self.client.show(update)
+
+    async def show_usage(self) -> None:
+        """Let the user see how full the window is: the provider's last count where there is one."""
+        active = await self.models.active(self.context.model)
+        context = self.context
+        used = context.baseline or used_tokens(context, self._prefix_tokens())
+        await self.show(UsageUpdated(used, active.budget.window, context.cost or None))
+
+    async def next_request(self) -> ModelRequest:
+        """The request for the next step, after a compaction where one is due."""
+        active = await self.models.active(self.context.model)
+        await self._compact_if_due(active)
+        return self._request(active)
+
+    def call_model(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the session's model."""
+        return self._stream(request)
+
+    def environment(self) -> Environment:
+        """What tools work in, as of now."""
+        return Environment(
+            cwd=self._directories[0],
+            roots=self._directories,
+            files=self.client.files,
+            commands=self.client.commands,
+            seen=self.context.files,
+            shell_timeout=self.settings.shell_timeout,
+        )
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Put a call to the user, and remember an "always" for the rest of the session."""
+        answer = await self.client.ask_permission(call_id, name, view, arguments, subject)
+        if answer == "allow_always":
+            await self.append(PermissionGranted(subject))
+        return answer
+
+    # --- compaction ---
+
+    def begin_turn(self) -> None:
+        """New input arrived, so automatic compactions are counted afresh."""
+        self._automatic = 0
+
+    async def compact(self, run: RecipeRun) -> bool:
+        """Compact because the user asked.
+
+        :returns: False where there was nothing to compact.
+        :raises AgentError: it failed; the context is as it was.
+        """
+        active = await self.models.active(self.context.model)
+        return await self._compactor.compact(run, "manual", self._request(active), active.budget, self._stream)
+
+    async def _compact_if_due(self, active: ActiveModel) -> None:
+        settings = self.settings.compaction
+        if not settings.auto or self._automatic >= MAX_AUTOMATIC:
+            return
+        if not active.budget.exceeded(used_tokens(self.context, self._prefix_tokens()), settings.threshold):
+            return
+        recipe = (await self.library()).get(COMPACT)
+        if recipe is None:
+            return
+        self._automatic += 1
+        try:
+            await self._compactor.compact(
+                RecipeRun(recipe, "", ()), "threshold", self._request(active), active.budget, self._stream
+            )
+        except AgentError as error:
+            # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
+            _log.warning("automatic compaction failed: %s", error)
+            self._automatic = MAX_AUTOMATIC
+
+    # --- what is read from the disk ---
+
+    async def library(self) -> RecipeLibrary:
+        """The recipes of the session's directory. Read on first use: a new session does not wait for it."""
+        if self._library is None:
+            library = await anyio.to_thread.run_sync(self._services.library, self.settings)
+            for error in library.errors:
+                _log.warning("recipe left out: %s", error)
+                await self.show(Notice("warning", f"A recipe was left out. {error}"))
+            self._library = library
+        return self._library
+
+    async def read_instructions(self) -> InstructionsLoaded:
+        """The system prompt as the project's files say now."""
+        cwd, *additional = self._directories
+        home, today = self.settings.home, date.today()
+        return await anyio.to_thread.run_sync(load_instructions, cwd, additional, home, today)
+
+    # --- requests ---
+
+    def _prefix_tokens(self) -> int:
+        return estimate_prefix(self.context.instructions, self._definitions)
+
+    def _request(self, active: ActiveModel) -> ModelRequest:
+        context = self.context
+        return ModelRequest(
+            model=active.model_id,
+            system=context.instructions,
+            messages=context.messages,
+            tools=self._definitions,
+            max_output_tokens=active.max_output_tokens,
+            thought_level=context.thought_level or self.settings.thought_level or "",
+            conversation_id=self.session_id,
+        )
+
+    async def _stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        active = await self.models.active(self.context.model)
+        async for event in active.provider.stream(request):
+            yield event

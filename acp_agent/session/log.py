@@ -1,0 +1,60 @@
+"""`SessionLog`: one session's log and the context folded from it, kept in step. The session is its only writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event
+from acp_agent.errors import SessionConflictError
+from acp_agent.storage.store import SessionStore
+
+
+class SessionLog:
+    """Appends to the store and to the context as one act.
+
+    :ivar context: the context after everything appended so far.
+    """
+
+    def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._lock = anyio.Lock()
+        self.context = context
+
+    async def append(self, *events: Event) -> None:
+        """Add events, durably. A cancel waits until it is done, so that store and context never part.
+
+        :raises SessionConflictError: another process wrote to this session.
+        :raises SessionNotFoundError: the session was deleted.
+        """
+        await self.append_built(lambda _: events)
+
+    async def append_built(self, build: Callable[[Context], tuple[Event, ...]]) -> None:
+        """Add events that depend on the context as it stands at that very moment.
+
+        :param build: called with the context while nobody else can append.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                events = build(self.context)
+                if not events:
+                    return
+                try:
+                    logged = await self._store.append(self._session_id, self.context.head, events)
+                except SessionConflictError as error:
+                    raise SessionConflictError(
+                        "Another process has worked on this session meanwhile, so this turn cannot go on. Nothing is "
+                        "lost; send the prompt again to continue from where the session stands now."
+                    ) from error
+                for event in logged:
+                    self.context = self.context.apply(event)
+
+    async def refresh(self) -> None:
+        """Catch up with what another process may have appended since."""
+        async with self._lock:
+            record = await self._store.record(self._session_id)
+            if record.head != self.context.head:
+                self.context = await self._store.context(self._session_id)

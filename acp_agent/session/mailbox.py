@@ -1,0 +1,87 @@
+"""Prompts on their way to a session's turn: one ticket each, answered in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal, TypeAlias
+
+import anyio
+
+from acp_agent.conversation.messages import UserPart
+from acp_agent.errors import AgentError
+
+CAPACITY = 64
+"""Prompts that may wait behind the running one; more than any person types, and a bound for a client gone wild."""
+
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+
+
+class Ticket:
+    """One prompt, and its answer once there is one."""
+
+    def __init__(self, parts: tuple[UserPart, ...]) -> None:
+        self.parts = parts
+        self._done = anyio.Event()
+        self._answer: StopReason | Exception = "cancelled"
+
+    def answer(self, answer: StopReason | Exception) -> None:
+        """Settle it; only the first answer counts."""
+        if not self._done.is_set():
+            self._answer = answer
+            self._done.set()
+
+    async def wait(self) -> StopReason:
+        """Why the turn ended.
+
+        :raises Exception: what made the turn fail.
+        """
+        await self._done.wait()
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+class Mailbox:
+    """A bounded queue of tickets. Putting is synchronous, so that prompts keep the order of the wire."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Ticket] = deque()
+        self._arrived = anyio.Event()
+
+    def put(self, ticket: Ticket) -> None:
+        """Add a prompt.
+
+        :raises AgentError: too many are waiting.
+        """
+        if len(self._waiting) >= CAPACITY:
+            raise AgentError(
+                f"{CAPACITY} prompts are already waiting in this session. Wait for an answer, or cancel the running one."
+            )
+        self._waiting.append(ticket)
+        self._arrived.set()
+
+    async def take(self) -> Ticket:
+        """The oldest waiting prompt, as soon as there is one."""
+        while not self._waiting:
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        return self._waiting.popleft()
+
+    def remove(self, ticket: Ticket) -> bool:
+        """Take a waiting prompt out; False where it is not waiting any more."""
+        try:
+            self._waiting.remove(ticket)
+        except ValueError:
+            return False
+        return True
+
+    def cancel_first(self) -> None:
+        """Answer the oldest waiting prompt, if there is one, with `cancelled`."""
+        if self._waiting:
+            self._waiting.popleft().answer("cancelled")
+
+    def empty(self) -> tuple[Ticket, ...]:
+        """Take all waiting prompts out."""
+        waiting = tuple(self._waiting)
+        self._waiting.clear()
+        return waiting

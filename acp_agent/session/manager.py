@@ -1,0 +1,165 @@
+"""`SessionManager`: the sessions that are open in this process, and the list of all there are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, SessionStarted
+from acp_agent.conversation.messages import new_id
+from acp_agent.errors import InvalidParamsError, SessionNotFoundError
+from acp_agent.session.client import SessionClient
+from acp_agent.session.host import SessionHost
+from acp_agent.session.instructions import load_instructions
+from acp_agent.session.log import SessionLog
+from acp_agent.session.services import Services
+from acp_agent.session.session import Session
+from acp_agent.storage.store import SessionPage
+
+PREWARM_SECONDS = 1.0
+"""Calm after a session was opened before its model's SDK is loaded: it must not slow down the opening itself."""
+
+ClientFor: TypeAlias = Callable[[str], SessionClient]
+"""Makes the client of the session with this id."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionManager:
+    """Opens and closes sessions.
+
+    :param tasks: where each session's actor runs.
+    """
+
+    def __init__(self, services: Services, tasks: TaskGroup) -> None:
+        self._services = services
+        self._tasks = tasks
+        self._open: dict[str, Session] = {}
+        self._opening = anyio.Lock()
+
+    async def new(self, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
+        """Make a session; it is durable when this returns.
+
+        :param cwd: absolute path of a directory that exists.
+        :param additional: absolute paths of further directories.
+        :param client: makes the session's client.
+        :raises InvalidParamsError: a path is relative, or `cwd` is no directory.
+        :raises ConfigError: the settings for this directory are wrong.
+        """
+        directories = _directories(cwd, additional)
+        if not directories[0].is_dir():
+            raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
+        settings = self._services.settings(directories[0])
+        session_id = new_id("sess")
+        started = SessionStarted(
+            cwd,
+            tuple(str(path) for path in directories[1:]),
+            mode=settings.mode,
+        )
+        host = await self._host(session_id, client(session_id), directories, (started,))
+        return self._start(host)
+
+    async def open(self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
+        """Open a session that was made before; one that is open already gets the new client.
+
+        :raises SessionNotFoundError: no such session.
+        :raises InvalidParamsError: a path is relative.
+        """
+        directories = _directories(cwd, additional)
+        async with self._opening:
+            session = self._open.get(session_id)
+            if session is not None:
+                session.host.client = client(session_id)
+                return session
+            await self._services.store.record(session_id)
+            host = await self._host(session_id, client(session_id), directories, None)
+            return self._start(host)
+
+    def get(self, session_id: str) -> Session:
+        """An open session.
+
+        :raises SessionNotFoundError: it is not open here.
+        """
+        session = self._open.get(session_id)
+        if session is None:
+            raise SessionNotFoundError(session_id)
+        return session
+
+    async def list(self, cwd: str | None, cursor: str | None) -> SessionPage:
+        """Part of the list of all sessions, newest first.
+
+        :raises InvalidParamsError: the cursor is not one of ours.
+        """
+        return await self._services.store.list(cwd=cwd, cursor=cursor)
+
+    async def close(self, session_id: str) -> None:
+        """Cancel what the session does and forget it here; its log stays.
+
+        :raises SessionNotFoundError: it is not open here.
+        """
+        await self.get(session_id).close()
+        self._open.pop(session_id, None)
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session with its log, for good; an unknown one is no error."""
+        session = self._open.pop(session_id, None)
+        if session is not None:
+            await session.close()
+        await self._services.store.delete(session_id)
+
+    async def replay(self, session: Session) -> None:
+        """Show a session's whole log to its client."""
+        await session.replay(self._services.store.events(session.session_id))
+
+    def prewarm(self, session: Session) -> None:
+        """Load what the session's model needs, a moment from now, in the background."""
+        self._tasks.start_soon(_prewarm, session)
+
+    async def _host(
+        self, session_id: str, client: SessionClient, directories: tuple[Path, ...], create: tuple[Event, ...] | None
+    ) -> SessionHost:
+        services = self._services
+        settings = services.settings(directories[0])
+        cwd, *additional = directories
+        today = date.today()
+        instructions = await anyio.to_thread.run_sync(load_instructions, cwd, additional, settings.home, today)
+        if create is not None:
+            paths = [str(path) for path in additional]
+            logged = await services.store.create(session_id, str(cwd), paths, (*create, instructions))
+            context = Context.from_log(logged)
+        else:
+            context = await services.store.context(session_id)
+        log = SessionLog(services.store, session_id, context)
+        if context.instructions != instructions.text and context.turn_from is None:
+            await log.append(instructions)
+        return SessionHost(session_id, log, client, services, settings, directories)
+
+    def _start(self, host: SessionHost) -> Session:
+        session = Session(host, self._services.tools)
+        self._open[session.session_id] = session
+        self._tasks.start_soon(session.serve)
+        return session
+
+
+async def _prewarm(session: Session) -> None:
+    await anyio.sleep(PREWARM_SECONDS)
+    try:
+        await session.host.models.prewarm(session.host.context.model)
+    except Exception:
+        # The prompt that needs it will say what is wrong, to somebody who can read it.
+        _log.exception("could not prepare the model of %s", session.session_id)
+
+
+def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
+    for path in (cwd, *additional):
+        if not Path(path).is_absolute():
+            raise InvalidParamsError(f"cwd: {path!r} is not an absolute path. Send the directory's full path.")
+    return tuple(Path(path) for path in (cwd, *additional))

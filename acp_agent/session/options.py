@@ -1,0 +1,76 @@
+"""The settings of a session that an editor shows as menus: mode, model, thought level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, ModeChanged, ModelChanged, ThoughtLevelChanged
+from acp_agent.errors import InvalidParamsError
+from acp_agent.turn.permission import MODES
+from acp_agent.turn.updates import Choice, Option
+
+MODE = "mode"
+MODEL = "model"
+THOUGHT_LEVEL = "thought_level"
+NO_MODEL = "none"
+"""Stands in the model menu while nothing is configured: the protocol asks for a current value among the choices."""
+
+_THOUGHT_LEVELS = (
+    Choice("default", "Default", "As the provider has it."),
+    Choice("off", "Off", "No extended thinking."),
+    Choice("low", "Low"),
+    Choice("medium", "Medium"),
+    Choice("high", "High"),
+)
+
+
+def session_options(context: Context, model: str | None, models: Sequence[str]) -> tuple[Option, ...]:
+    """All options with their current values.
+
+    :param model: the model in use; None where there is none.
+    :param models: what else may be chosen.
+    """
+    current = model or NO_MODEL
+    names = [*models] if current in models else [current, *models]
+    return (
+        Option(
+            MODE,
+            "Mode",
+            "mode",
+            context.mode,
+            tuple(Choice(mode.id, mode.name, mode.description) for mode in MODES),
+            "What may be done without asking.",
+        ),
+        Option(
+            MODEL,
+            "Model",
+            "model",
+            current,
+            tuple(Choice(name, "No model configured" if name == NO_MODEL else name) for name in names),
+        ),
+        Option(THOUGHT_LEVEL, "Thinking", "thought_level", context.thought_level or "default", _THOUGHT_LEVELS),
+    )
+
+
+def change_event(options: Sequence[Option], option_id: str, value: str) -> Event | None:
+    """The event that sets an option; None where it is set like that already.
+
+    :raises InvalidParamsError: no such option or value; names those that there are.
+    """
+    option = next((option for option in options if option.id == option_id), None)
+    if option is None:
+        known = ", ".join(option.id for option in options)
+        raise InvalidParamsError(f"There is no option {option_id!r}. The options are: {known}.")
+    values = [choice.value for choice in option.choices]
+    # A model may be named that no list holds: a new one, or one of a local server.
+    free = option_id == MODEL and "/" in value
+    if value not in values and not free:
+        raise InvalidParamsError(f"{value!r} is no value of {option_id!r}. The values are: {', '.join(values)}.")
+    if value == option.current:
+        return None
+    if option_id == MODE:
+        return ModeChanged(value)
+    if option_id == MODEL:
+        return ModelChanged(value)
+    return ThoughtLevelChanged("" if value == "default" else value)

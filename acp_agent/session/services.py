@@ -1,0 +1,33 @@
+"""What every session of this process shares. Built once, in the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from acp_agent.compaction.service import CompactionService
+from acp_agent.config import Settings
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.llm.registry import Registry
+from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.storage.store import SessionStore
+from acp_agent.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The rooms below, ready for use.
+
+    :ivar settings: reads the settings for a working directory; raises `ConfigError`.
+    :ivar models: makes the models' registry for such settings.
+    :ivar library: finds the recipes for such settings; touches the disk.
+    """
+
+    store: SessionStore
+    tools: ToolRegistry
+    hooks: Dispatcher
+    compaction: CompactionService
+    settings: Callable[[Path], Settings]
+    models: Callable[[Settings], Registry]
+    library: Callable[[Settings], RecipeLibrary]

@@ -1,0 +1,271 @@
+"""`Session`: the actor behind one conversation. It takes prompts from its mailbox one by one and runs a turn for each.
+
+It is the only writer of its log and the only one that swaps its context. Settings and cancelling do not queue: they act
+at once, beside a running turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+
+import anyio
+
+from acp_agent.conversation.closing import closing_events
+from acp_agent.conversation.events import (
+    Event,
+    LoggedEvent,
+    NoteAdded,
+    TitleChanged,
+    ToolReturned,
+    TurnEnded,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import Text, ToolCall, UserPart, new_id
+from acp_agent.errors import AgentError, CompactionError, SessionNotFoundError
+from acp_agent.session.commands import RecipeRun, commands, recipe_run
+from acp_agent.session.host import SessionHost
+from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
+from acp_agent.session.options import change_event, session_options
+from acp_agent.session.replay import replay
+from acp_agent.session.titles import title_of
+from acp_agent.tools.registry import ToolRegistry
+from acp_agent.turn.host import TurnLimits
+from acp_agent.turn.loop import run_turn
+from acp_agent.turn.updates import (
+    AgentSaid,
+    CallFinished,
+    CommandsUpdated,
+    ModeUpdated,
+    Option,
+    OptionsUpdated,
+    TitleUpdated,
+)
+
+CLOSE_SECONDS = 2.0
+"""Bound on what a cancelled turn may still write."""
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """One open conversation. `serve` must run for its prompts to be answered.
+
+    :param host: its log, client and settings.
+    """
+
+    def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
+        self.host = host
+        self._tools = tools
+        self._mailbox = Mailbox()
+        self._running: Ticket | None = None
+        self._turn_scope = anyio.CancelScope()
+        self._serving = anyio.CancelScope()
+        self._closed = False
+        self._idle = anyio.Event()
+        self._idle.set()
+
+    @property
+    def session_id(self) -> str:
+        """Its stable id."""
+        return self.host.session_id
+
+    # --- prompts ---
+
+    def submit(self, parts: tuple[UserPart, ...]) -> Ticket:
+        """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
+
+        :raises AgentError: too many are waiting, or the session was closed.
+        """
+        if self._closed:
+            raise SessionNotFoundError(self.session_id)
+        ticket = Ticket(parts)
+        self._mailbox.put(ticket)
+        return ticket
+
+    def cancel(self) -> None:
+        """End the running turn with `cancelled`, or the one that was about to run; prompts behind it stay."""
+        if self._running is not None:
+            self._turn_scope.cancel()
+        else:
+            self._mailbox.cancel_first()
+
+    def withdraw(self, ticket: Ticket) -> bool:
+        """Take one prompt back.
+
+        :returns: True where it was still waiting and never ran; otherwise its turn is cancelled.
+        """
+        if self._mailbox.remove(ticket):
+            return True
+        if self._running is ticket:
+            self.cancel()
+        return False
+
+    async def serve(self) -> None:
+        """Answer prompts until the session is closed."""
+        with self._serving:
+            try:
+                while True:
+                    await self._answer(await self._mailbox.take())
+            finally:
+                self._release()
+
+    async def close(self) -> None:
+        """Answer every prompt with `cancelled`, end the running turn and take no more."""
+        self._release()
+        if self._running is not None:
+            self._turn_scope.cancel()
+        await self._idle.wait()
+        self._serving.cancel()
+        await self.host.models.aclose()
+
+    def _release(self) -> None:
+        self._closed = True
+        for ticket in self._mailbox.empty():
+            ticket.answer("cancelled")
+
+    async def _answer(self, ticket: Ticket) -> None:
+        self._running, self._turn_scope, self._idle = ticket, anyio.CancelScope(), anyio.Event()
+        try:
+            ticket.answer(await self._turn(ticket))
+        except Exception as error:
+            ticket.answer(error)
+        finally:
+            ticket.answer("cancelled")  # counts only where the whole agent is being ended
+            self._running = None
+            self._idle.set()
+
+    # --- one turn ---
+
+    async def _turn(self, ticket: Ticket) -> StopReason:
+        """Run one prompt to its end; cancelling is caught here and nowhere else."""
+        stop: StopReason = "cancelled"
+        with self._turn_scope:
+            try:
+                await self._open_turn()
+                if not _says_anything(ticket.parts):
+                    return "end_turn"
+                stop = await self._run(ticket.parts)
+                await self._close_turn(stop, None)
+            except anyio.get_cancelled_exc_class():
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await self._close_turn("cancelled", None)
+                raise
+            except AgentError as error:
+                await self._close_turn("error", str(error))
+                raise
+            except Exception as error:
+                await self._close_turn("error", f"{type(error).__name__} inside the agent")
+                raise
+        return stop
+
+    async def _open_turn(self) -> None:
+        """Catch up with the log, and close what a killed process left open in it."""
+        await self.host.log.refresh()
+        if self.host.context.turn_from is not None:
+            await self.host.append(*closing_events(self.host.context, "interrupted"), TurnEnded("interrupted"))
+        self.host.begin_turn()
+
+    async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
+        host = self.host
+        run = recipe_run(await host.library(), parts)
+        if run is not None and run.compacts:
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            return await self._compact(run)
+        # An unset model or a broken recipe is said before the prompt is logged: it can be sent again unchanged.
+        await host.models.active(host.context.model)
+        sent = None if run is None else (Text(run.render()), *run.attachments)
+        await host.append(UserPrompted(new_id("msg"), parts, sent))
+        await self._give_title(parts)
+        result = await run_turn(host, self._tools, self._limits(run))
+        return result.stop_reason
+
+    async def _compact(self, run: RecipeRun) -> StopReason:
+        try:
+            if not await self.host.compact(run):
+                await self._note("There is nothing to compact yet.")
+        except CompactionError as error:
+            await self._note(str(error))
+        return "end_turn"
+
+    async def _note(self, text: str) -> None:
+        message_id = new_id("msg")
+        await self.host.append(NoteAdded(message_id, text))
+        await self.host.show(AgentSaid(message_id, text))
+
+    async def _close_turn(self, stop: str, error: str | None) -> None:
+        """Make the log legal, show how open calls ended, and log the turn's end."""
+        context = self.host.context
+        if context.turn_from is None:
+            return
+        open_calls = {call.id: call for call in context.open_calls}
+        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted")
+        await self.host.append(*closing, TurnEnded(stop, error))
+        for event in closing:
+            if isinstance(event, ToolReturned):
+                await self.host.show(_failed_call(open_calls[event.result.call_id], event))
+
+    async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
+        title = title_of(parts)
+        if self.host.context.title is None and title is not None:
+            await self.host.append(TitleChanged(title))
+            await self.host.show(TitleUpdated(title))
+
+    def _limits(self, run: RecipeRun | None) -> TurnLimits:
+        settings = self.host.settings
+        tools = run.recipe.allowed_tools if run else None
+        return TurnLimits(
+            max_requests=settings.max_turn_requests,
+            max_cost=settings.max_turn_cost,
+            allowed_tools=None if tools is None else frozenset(tools),
+            allowed_commands=run.recipe.allowed_commands if run else None,
+        )
+
+    # --- settings ---
+
+    async def options(self) -> tuple[Option, ...]:
+        """The options as they stand, for menus."""
+        host = self.host
+        name = await host.models.name(host.context.model)
+        return session_options(host.context, name, await host.models.choices())
+
+    async def set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
+        """Change an option at once, also while a turn runs.
+
+        :returns: all options.
+        :raises InvalidParamsError: no such option or value.
+        """
+        event = change_event(await self.options(), option_id, value)
+        if event is not None:
+            await self.host.log.refresh()
+            await self._change(event)
+        return await self.options()
+
+    async def _change(self, event: Event) -> None:
+        mode = self.host.context.mode
+        await self.host.append(event)
+        context = self.host.context
+        if context.mode != mode:
+            await self.host.show(ModeUpdated(context.mode))
+        await self.host.show(OptionsUpdated(await self.options()))
+
+    # --- what an editor is told when it opens the session ---
+
+    async def show_offers(self) -> None:
+        """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
+        await self.host.show(CommandsUpdated(commands(await self.host.library())))
+        if self.host.context.baseline:
+            await self.host.show_usage()
+
+    async def replay(self, events: AsyncIterator[LoggedEvent]) -> None:
+        """Show the whole log."""
+        async for update in replay(events):
+            await self.host.show(update)
+
+
+def _says_anything(parts: tuple[UserPart, ...]) -> bool:
+    return any(not isinstance(part, Text) or part.text.strip() for part in parts)
+
+
+def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:
+    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", event.result.parts)

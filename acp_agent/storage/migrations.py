@@ -1,0 +1,85 @@
+"""The numbered steps by which the database's tables came to be what they are.
+
+Step n takes a database from version n - 1 to version n (`PRAGMA user_version`). A step that was released is never
+edited, only followed by another. Knows SQL alone; `database.py` decides when steps run, in one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TypeAlias
+
+Migration: TypeAlias = Callable[[sqlite3.Connection], None]
+
+
+def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
+    # A deleted session's row stays, emptied, so that neither its id nor its number is ever used again.
+    connection.execute(
+        """
+        CREATE TABLE sessions (
+            id INTEGER PRIMARY KEY,
+            session_id TEXT NOT NULL UNIQUE,
+            cwd TEXT NOT NULL,
+            additional_directories TEXT NOT NULL,
+            title TEXT,
+            created_at INTEGER NOT NULL,
+            updated_at INTEGER NOT NULL,
+            head INTEGER NOT NULL,
+            context_from INTEGER NOT NULL,
+            deleted_at INTEGER
+        ) STRICT
+        """
+    )
+    # A table with rowids and a narrow unique index: without rowids, an entry of more than a kilobyte (most answers of
+    # tools) takes a page of its own beside the tree, which doubled the file and made appending a third slower.
+    connection.execute(
+        """
+        CREATE TABLE events (
+            session INTEGER NOT NULL REFERENCES sessions (id),
+            seq INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            data TEXT NOT NULL,
+            UNIQUE (session, seq)
+        ) STRICT
+        """
+    )
+    # This refuses gaps and logs that are gone, and `INSERT OR REPLACE`, which deletes without asking a trigger.
+    connection.execute(
+        """
+        CREATE TRIGGER events_are_appended BEFORE INSERT ON events
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE session = NEW.session)
+            OR (SELECT deleted_at FROM sessions WHERE id = NEW.session) IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'an event is only ever appended to the end of a log'); END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER events_are_final BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'an event is never changed'); END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER events_go_with_their_session BEFORE DELETE ON events
+        WHEN (SELECT deleted_at FROM sessions WHERE id = OLD.session) IS NULL
+        BEGIN SELECT RAISE(ABORT, 'an event is never removed but with its whole session'); END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER deleted_sessions_stay_deleted BEFORE UPDATE ON sessions
+        WHEN OLD.deleted_at IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'a deleted session is never revived'); END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER sessions_leave_their_id BEFORE DELETE ON sessions
+        BEGIN SELECT RAISE(ABORT, 'the id of a session is never given away again'); END
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events,)

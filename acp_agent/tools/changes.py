@@ -1,0 +1,132 @@
+"""Changing one file for the model: whether it is still what the model has seen, and what the change looks like.
+
+Shared by `write` and `edit`. Owns the check against the versions seen, the diff for the permission request, and the
+check again when the user has decided. Knows nothing of how the new text came about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
+from acp_agent.conversation.messages import Text
+from acp_agent.errors import ToolError
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.paths import is_present, outside, refuse_special, shown
+from acp_agent.tools.text import counted, digest
+from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+
+DIFF_LIMIT = 64 * 1024
+"""Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
+_DIFF_CONTEXT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New text for one file.
+
+    :ivar before: None where the file does not exist yet.
+    :ivar done: what the model is told once it is written.
+    """
+
+    path: Path
+    before: str | None
+    after: str
+    title: str
+    done: str
+
+    def prepared(self, environment: Environment) -> PreparedCall:
+        """The call that writes it, provided that the file is by then what it is now."""
+        line = first_changed_line(self.before or "", self.after)
+        view = CallView(
+            self.title,
+            "edit",
+            locations=(Location(str(self.path), line),),
+            diffs=(diff_of(str(self.path), self.before, self.after),),
+        )
+
+        async def run(report: Report) -> Outcome:
+            del report
+            label = shown(self.path, environment.cwd)
+            if await current_text(environment, self.path) != self.before:
+                raise ToolError(
+                    f"{label} changed while the change waited for permission, so it was not written. "
+                    "Read it again first, then repeat the change."
+                )
+            if self.after != self.before:
+                await environment.files.write_text(self.path, self.after)
+            version = FileVersion(str(self.path), digest(self.after))
+            return Outcome((Text(self.done),), view, files=(version,))
+
+        return PreparedCall(view, Access("edit", outside((self.path,), environment.roots), "edit"), run)
+
+
+async def current_text(environment: Environment, path: Path) -> str | None:
+    """The file as the editor or the disk has it; None where there is none.
+
+    :raises ToolError: it is a directory, a device, or no text.
+    """
+    refuse_special(path, shown(path, environment.cwd))
+    try:
+        text = await environment.files.read_text(path)
+    except FileNotFoundError:
+        return None
+    # Some editors answer with an empty text for a file that is not there.
+    return None if not text and not is_present(path) else text
+
+
+def require_seen(environment: Environment, path: Path, text: str) -> None:
+    """Refuse to change a file that the model has not seen in this form.
+
+    :raises ToolError: it was never read since the context began, or has changed since.
+    """
+    label = shown(path, environment.cwd)
+    seen = environment.seen.get(str(path))
+    if seen is None:
+        raise ToolError(f"{label} exists but was not read in this context. Read it first, then change it.")
+    if seen != digest(text):
+        raise ToolError(
+            f"{label} has changed since it was read (by the user, a command or a formatter). Read it again first, then "
+            "change it."
+        )
+
+
+def first_changed_line(before: str, after: str) -> int:
+    """The line, from 1, at which two texts begin to differ."""
+    line = 0
+    for line, (old, new) in enumerate(zip(before.split("\n"), after.split("\n"), strict=False), 1):
+        if old != new:
+            return line
+    return line
+
+
+def diff_of(path: str, before: str | None, after: str) -> Diff:
+    """The change as an editor shows it.
+
+    A large file is reduced to the lines from the first change to the last with a few around them, and that again to
+    its beginning where it is still large: an update must stay far below what an editor takes in one line.
+
+    :param path: absolute.
+    """
+    if max(len(before or ""), len(after)) <= DIFF_LIMIT:
+        return Diff(path, before, after)
+    if before is None:
+        return Diff(path, None, _bounded(after))
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    shortest = min(len(old), len(new))
+    start = 0
+    while start < shortest and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    start, end = max(0, start - _DIFF_CONTEXT), max(0, end - _DIFF_CONTEXT)
+    return Diff(path, _bounded("".join(old[start : len(old) - end])), _bounded("".join(new[start : len(new) - end])))
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= DIFF_LIMIT:
+        return text
+    kept = text[: text.rfind("\n", 0, DIFF_LIMIT) + 1] or text[:DIFF_LIMIT]
+    return f"{kept}… ({counted(len(text) - len(kept), 'more character')})\n"

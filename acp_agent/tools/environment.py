@@ -1,0 +1,86 @@
+"""What a tool works in: the directories of the session, and the seams to files and commands.
+
+The editor's side of both seams is in `server`, the local side in `local_files` and `local_commands`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+class FileAccess(Protocol):
+    """Text files, as the editor or the disk has them. Paths are absolute."""
+
+    async def read_text(self, path: Path) -> str:
+        """The whole file.
+
+        :raises FileNotFoundError: there is none.
+        :raises ToolError: it cannot be read as text (a directory, a binary file, no permission); says so.
+        """
+        ...
+
+    async def write_text(self, path: Path, text: str) -> None:
+        """Replace or create the file, making its directories; atomic where the disk is ours.
+
+        :raises ToolError: it cannot be written; says why.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a shell command ended.
+
+    :ivar stdout: what it printed, cut in the middle where too long; with an editor's terminal both streams are here.
+    :ivar exit_code: None where a signal or a time-out ended it.
+    :ivar signal: name of that signal.
+    """
+
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    signal: str | None = None
+    timed_out: bool = False
+    truncated: bool = False
+
+
+class CommandRunner(Protocol):
+    """Shell commands, in the editor's terminal or as a local process group."""
+
+    async def run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_start: Callable[[str], Awaitable[None]],
+        on_output: Callable[[str], Awaitable[None]],
+    ) -> CommandResult:
+        """Run one command line to its end. A cancel kills its whole process group.
+
+        :param timeout: seconds after which it is killed.
+        :param on_start: told the terminal's id where the editor shows one; never called otherwise.
+        :param on_output: told new output as it comes, where there is no terminal.
+        :raises ToolError: it could not be started.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a call may use.
+
+    :ivar cwd: the session's working directory; relative paths start here.
+    :ivar roots: `cwd` and the additional directories; work outside of them asks for permission.
+    :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
+    :ivar shell_timeout: seconds, where the call names none.
+    """
+
+    cwd: Path
+    roots: tuple[Path, ...]
+    files: FileAccess
+    commands: CommandRunner
+    seen: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    shell_timeout: float = 120.0

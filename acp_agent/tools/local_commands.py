@@ -1,0 +1,135 @@
+"""Shell commands on this machine, where no editor lends its terminal.
+
+Owns the choice of the shell and what is kept of the output. A command gets the agent's whole environment, keys
+included, as a terminal of the user's would: scripts and tests may need them, and a command that the user allowed could
+read them elsewhere anyway. It reads nothing from stdin and has no terminal.
+"""
+
+from __future__ import annotations
+
+import codecs
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.paths import because, printable
+from acp_agent.tools.processes import Stream, run_group
+from acp_agent.tools.text import HeadAndTail
+
+STREAM_LIMIT = 16_000
+"""Characters kept of stdout, and as many of stderr: the beginning and the end."""
+REPORT_SECONDS = 0.1
+"""Output is passed on at most this often; a program that prints by the byte would flood the editor."""
+REPORT_LIMIT = 20_000
+"""Characters passed on at once: the newest, where more has come."""
+
+
+class LocalCommands:
+    """Local process groups as a `CommandRunner`.
+
+    Commands are run by bash where there is one, since that is what models and users write for, else by sh. Processes
+    left in the background end with the command; one that is to stay must be started with `setsid`.
+    """
+
+    def __init__(self) -> None:
+        self._shell = shutil.which("bash") or "/bin/sh"
+
+    async def run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_start: Callable[[str], Awaitable[None]],
+        on_output: Callable[[str], Awaitable[None]],
+    ) -> CommandResult:
+        """Run one command line; see `CommandRunner.run`."""
+        output = _Output()
+        code: int | None = None
+        failure: Exception | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(output.report, on_output)
+                try:
+                    argv = (self._shell, "-c", command)
+                    code = await run_group(argv, cwd, timeout=timeout, on_data=output.add)
+                except (OSError, ValueError) as error:
+                    failure = error
+                output.finish()
+        except ExceptionGroup as group:  # `on_output` failed; its caller knows its own exceptions
+            raise group.exceptions[0] from None
+        if isinstance(failure, OSError):
+            place = printable(str(cwd))
+            raise ToolError(f"The command could not be started in {place}: {because(failure)}.") from failure
+        if failure:
+            raise ToolError("The command holds a character that no command line can (NUL).") from failure
+        return output.result(code)
+
+
+class _Output:
+    """What a command printed: kept within bounds, and passed on while it runs."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Stream, HeadAndTail] = {
+            "stdout": HeadAndTail(STREAM_LIMIT),
+            "stderr": HeadAndTail(STREAM_LIMIT),
+        }
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._decoders: dict[Stream, codecs.IncrementalDecoder] = {
+            "stdout": decoder("replace"),
+            "stderr": decoder("replace"),
+        }
+        self._unreported = ""
+        self._changed = anyio.Event()
+        self._finished = anyio.Event()
+
+    def add(self, stream: Stream, data: bytes) -> None:
+        self._add_text(stream, self._decoders[stream].decode(data))
+
+    def finish(self) -> None:
+        for stream, decoder in self._decoders.items():
+            self._add_text(stream, decoder.decode(b"", final=True))
+        self._finished.set()
+        self._changed.set()
+
+    async def report(self, on_output: Callable[[str], Awaitable[None]]) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            text, self._unreported = self._unreported, ""
+            if text:
+                await on_output(text)
+            elif self._finished.is_set():
+                return
+            with anyio.move_on_after(REPORT_SECONDS):
+                await self._finished.wait()
+            if self._finished.is_set():
+                self._changed.set()
+
+    def result(self, code: int | None) -> CommandResult:
+        stdout, stderr = self._kept["stdout"], self._kept["stderr"]
+        return CommandResult(
+            stdout.text,
+            stderr.text,
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=_signal_name(-code) if code is not None and code < 0 else None,
+            timed_out=code is None,
+            truncated=stdout.truncated or stderr.truncated,
+        )
+
+    def _add_text(self, stream: Stream, text: str) -> None:
+        if text:
+            self._kept[stream].add(text)
+            self._unreported = (self._unreported + text)[-REPORT_LIMIT:]
+            self._changed.set()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

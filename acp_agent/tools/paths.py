@@ -1,0 +1,122 @@
+"""Paths as a model writes them, made absolute, judged against the session's directories, and shown.
+
+A path keeps its symbolic links, since the editor knows its files by the names that the user opened; links are followed
+only to judge whether a path lies outside. Knows nothing of what is done with it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.text import one_line
+
+_LONGEST = 4096
+
+
+def absolute(path: str, cwd: Path) -> Path:
+    """The absolute path of what a model wrote: relative to `cwd`, absolute, `~`, or a `file://` URI.
+
+    :raises ToolError: it cannot be a path.
+    """
+    if not path.strip():
+        raise ToolError("The path is empty. Name a file or directory, `.` for the working directory.")
+    if "\0" in path:
+        raise ToolError("The path holds a NUL character, which no file name can.")
+    if len(path) > _LONGEST:
+        raise ToolError(f"The path has {len(path)} characters; the longest that can exist has {_LONGEST}.")
+    if path.startswith("file://"):
+        path = _from_uri(path)
+    if path == "~" or path.startswith("~/"):
+        path = str(Path(path).expanduser()) if _has_home() else path
+    return Path(os.path.normpath(cwd / path))
+
+
+def outside(paths: Iterable[Path], roots: Sequence[Path]) -> tuple[Path, ...]:
+    """Those of the paths that lie in none of the roots, with all symbolic links followed.
+
+    A path need not exist: then its nearest existing parent decides. A path whose links cannot be followed (a loop) is
+    taken at its word.
+    """
+    real_roots = [Path(os.path.realpath(root)) for root in roots]
+    resolved = [Path(os.path.realpath(path)) for path in paths]
+    return tuple(path for path in resolved if not any(path.is_relative_to(root) for root in real_roots))
+
+
+def shown(path: Path, cwd: Path) -> str:
+    """The path for people and models: relative to `cwd` where it lies within, on one line."""
+    if path == cwd:
+        return "."
+    return printable(str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path))
+
+
+def printable(name: str) -> str:
+    """A file name on one line, with U+FFFD in place of what no text can hold."""
+    return one_line(name, _LONGEST)
+
+
+def refuse_special(path: Path, label: str) -> None:
+    """Refuse what is neither a file nor absent: reading a pipe or a device could wait for ever.
+
+    :param label: the path as shown.
+    :raises ToolError: says what it is.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone.")
+
+
+def is_present(path: Path) -> bool:
+    """Whether there is anything of this name."""
+    return os.path.lexists(path)
+
+
+def require_directory(path: Path, label: str) -> None:
+    """Refuse what is no directory.
+
+    :raises ToolError: says what it is.
+    """
+    try:
+        if path.is_dir():
+            return
+        present = path.exists()
+    except OSError as error:
+        raise ToolError(f"{label} cannot be looked at: {because(error)}.") from error
+    if present:
+        raise ToolError(f"{label} is a file, not a directory.")
+    raise ToolError(f"{label} does not exist.")
+
+
+def because(error: OSError) -> str:
+    """The operating system's reason, as the end of a sentence."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _from_uri(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise ToolError(f"{one_line(uri)} is no valid URI. Give the path itself.") from error
+    if parts.netloc not in ("", "localhost"):
+        raise ToolError(f"{one_line(uri)} names a file on another machine. Give a path on this one.")
+    path = unquote(parts.path)
+    if "\0" in path or not path:
+        raise ToolError(f"{one_line(uri)} names no file. Give the path itself.")
+    return path
+
+
+def _has_home() -> bool:
+    try:
+        Path.home()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,61 @@
+"""The `plan` tool: what the agent means to do, for the user to see."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from acp_agent.conversation.events import CallView, PlanEntry, PlanPriority, PlanStatus
+from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.tools.arguments import Arguments, schema_of
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.text import clean, counted
+from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+
+_MOST_ENTRIES = 100
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    content: str = Field(min_length=1, max_length=1000)
+    status: PlanStatus = "pending"
+    priority: PlanPriority = "medium"
+
+
+class _PlanArguments(Arguments):
+    entries: tuple[_Entry, ...] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
+
+
+class PlanTool:
+    """Replaces the plan."""
+
+    name = "plan"
+    description = (
+        "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
+        "each time. Mark one entry as in_progress while you work on it, and as completed as soon as it is done."
+    )
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of the arguments."""
+        return schema_of(_PlanArguments)
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        del arguments
+        return CallView("Update plan", "think")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Check the entries; see `Tool.prepare`."""
+        del environment
+        asked = _PlanArguments.read(self.name, arguments)
+        entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
+        completed = sum(entry.status == "completed" for entry in entries)
+        view = CallView("Update plan", "think")
+
+        async def run(report: Report) -> Outcome:
+            del report
+            done = f"The plan has {counted(len(entries), 'step')}, {completed} completed." if entries else "No plan."
+            return Outcome((Text(done),), view, plan=entries)
+
+        return PreparedCall(view, Access("none"), run)

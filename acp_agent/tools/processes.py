@@ -1,0 +1,124 @@
+"""Child processes in a process group of their own, from their start to the last one's end.
+
+Owns starting, reading and killing. Whoever runs one gets its output in pieces as it comes. Knows nothing of shells,
+tools or texts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Literal, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+OnData: TypeAlias = Callable[[Stream, bytes], None]
+
+TERMINATE_SECONDS = 0.05
+"""How long a group may take to end after SIGTERM. The whole agent has to be gone within 0.1 s."""
+DRAIN_SECONDS = 0.1
+"""How long output is waited for after the first process ended while others still hold its pipes."""
+_REAP_SECONDS = 0.5
+_POLL_SECONDS = 0.004
+_CHUNK = 65536
+
+
+async def run_group(
+    argv: Sequence[str], cwd: Path, *, timeout: float, on_data: OnData, stdin: IO[bytes] | None = None
+) -> int | None:
+    """Run a program until it ends; when this returns or raises, its whole process group is dead.
+
+    A process that it left in the background is ended with it; one that made itself a session of its own (`setsid`) is
+    not, and if it still holds the output, it is not waited for. On a time-out or cancel the group gets SIGTERM and, a
+    moment later, SIGKILL.
+
+    :param timeout: seconds.
+    :param on_data: is told every piece of output; keeps what it wants of it, and does not block.
+    :param stdin: an open file; nothing where it is None.
+    :returns: the exit code, negative for a signal; None where the time was up.
+    :raises OSError, ValueError: it could not be started.
+    """
+    process = _start(argv, cwd, stdin)
+    code: int | None = None
+    try:
+        with anyio.move_on_after(timeout):
+            code = await _watch(process, on_data)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end_group(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+    return code
+
+
+def _start(argv: Sequence[str], cwd: Path, stdin: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL if stdin is None else stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
+async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | None:
+    code: int | None = None
+    assert process.stdout
+    assert process.stderr
+    async with anyio.create_task_group() as pumps:
+        pumps.start_soon(_pump, process.stdout.fileno(), partial(on_data, "stdout"))
+        pumps.start_soon(_pump, process.stderr.fileno(), partial(on_data, "stderr"))
+        # A thread of its own, so that long commands do not use up the shared ones. It is abandoned on a cancel, and
+        # ends with the process, which is killed at once.
+        code = await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+        pumps.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
+    return code
+
+
+async def _pump(descriptor: int, on_data: Callable[[bytes], None]) -> None:
+    os.set_blocking(descriptor, False)
+    while True:
+        await anyio.wait_readable(descriptor)
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(descriptor, _CHUNK)
+            if not data:
+                return
+            on_data(data)
+
+
+async def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Make sure that no process of the group is left. Takes no time where none is."""
+    _signal(process.pid, signal.SIGTERM)
+    with anyio.move_on_after(TERMINATE_SECONDS):
+        while _alive(process):  # noqa: ASYNC110 - nobody tells when a group has ended
+            await anyio.sleep(_POLL_SECONDS)
+    _signal(process.pid, signal.SIGKILL)
+    with anyio.move_on_after(_REAP_SECONDS):
+        while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
+            await anyio.sleep(_POLL_SECONDS)
+
+
+def _alive(process: subprocess.Popen[bytes]) -> bool:
+    if process.poll() is None:
+        return True
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    # PermissionError is macOS's answer where only zombies are left in the group.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

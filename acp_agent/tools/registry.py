@@ -1,0 +1,42 @@
+"""Which tools there are, in an order that never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from acp_agent.tools.edit import EditTool
+from acp_agent.tools.glob import GlobTool
+from acp_agent.tools.grep import GrepTool
+from acp_agent.tools.list import ListTool
+from acp_agent.tools.plan import PlanTool
+from acp_agent.tools.read import ReadTool
+from acp_agent.tools.shell import ShellTool
+from acp_agent.tools.tool import Tool
+from acp_agent.tools.write import WriteTool
+
+
+def default_tools() -> tuple[Tool, ...]:
+    """The built-in tools. Their order is part of what providers cache, so a new one goes to the end."""
+    return (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
+
+
+class ToolRegistry:
+    """The tools of a session by name, in order.
+
+    :param tools: whose names differ.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name; None where there is none."""
+        return self._tools.get(name)

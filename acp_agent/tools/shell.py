@@ -1,0 +1,194 @@
+"""The `shell` tool: one command line, in the editor's terminal or on this machine."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import shlex
+
+from pydantic import Field
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.errors import ToolError
+from acp_agent.tools.arguments import Arguments, schema_of, text_argument
+from acp_agent.tools.environment import CommandResult, Environment
+from acp_agent.tools.paths import absolute, outside, shown
+from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
+from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
+
+OUTPUT_LIMIT = 32_000
+"""Characters of stdout, and of stderr; local commands keep half of that of each."""
+MAX_TIMEOUT = 3600.0
+_LONGEST_COMMAND = 100_000
+
+# Quoting is only understood where none of these stand in the command: inside double quotes they still mean something.
+_BEYOND_QUOTING = re.compile(r"[\\`$\x00-\x08\x0a-\x1f]")
+_PUNCTUATION = "();<>|&{}"
+_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
+# What runs something else, so that its name says nothing about what happens.
+_WRAPPERS = frozenset(
+    {
+        "!",
+        ".",
+        "[[",
+        "bash",
+        "builtin",
+        "case",
+        "command",
+        "coproc",
+        "dash",
+        "do",
+        "doas",
+        "env",
+        "eval",
+        "exec",
+        "fish",
+        "for",
+        "function",
+        "if",
+        "ionice",
+        "ksh",
+        "nice",
+        "nohup",
+        "parallel",
+        "select",
+        "setsid",
+        "sh",
+        "source",
+        "ssh",
+        "stdbuf",
+        "sudo",
+        "time",
+        "timeout",
+        "trap",
+        "until",
+        "watch",
+        "while",
+        "xargs",
+        "zsh",
+    }
+)
+
+
+class _ShellArguments(Arguments):
+    command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
+    timeout: float | None = Field(None, gt=0, le=MAX_TIMEOUT, description="Seconds after which it is stopped.")
+    cwd: str | None = Field(
+        None, description="Directory to run it in, within the session's; the working directory else."
+    )
+
+
+class ShellTool:
+    """Runs a command and reports its streams and its end."""
+
+    name = "shell"
+    description = (
+        "Run a shell command (bash where there is one) and get its stdout, stderr and exit status. There is no "
+        "terminal and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
+        "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
+        "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files."
+    )
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of the arguments."""
+        return schema_of(_ShellArguments)
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        return CallView(_title(text_argument(arguments, "command")), "execute")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Check the directory; see `Tool.prepare`."""
+        asked = _ShellArguments.read(self.name, arguments)
+        if not asked.command.strip():
+            raise ToolError("shell: `command` is empty.")
+        if "\0" in asked.command:
+            raise ToolError("shell: `command` holds a NUL character, which no command line can.")
+        cwd = environment.cwd if asked.cwd is None else absolute(asked.cwd, environment.cwd)
+        label = shown(cwd, environment.cwd)
+        if not cwd.is_dir():
+            raise ToolError(f"shell: the directory {label} does not exist.")
+        if outside((cwd,), environment.roots):
+            # Whoever allows "git" for good has the session's directories in mind.
+            raise ToolError(f"shell: {label} lies outside the session's directories. Use `cd` within the command.")
+        timeout = environment.shell_timeout if asked.timeout is None else asked.timeout
+        title = _title(asked.command)
+
+        async def run(report: Report) -> Outcome:
+            async def started(terminal_id: str) -> None:
+                await report(TerminalStarted(terminal_id))
+
+            async def printed(text: str) -> None:
+                await report(OutputArrived(clean(text)))
+
+            result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
+            stdout, stderr = _readable(result.stdout), _readable(result.stderr)
+            raw: JsonObject = {"stdout": stdout, "stderr": stderr, "exitCode": result.exit_code}
+            text = f"{_ending(result, timeout)}\n{_section('stdout', stdout)}\n{_section('stderr', stderr)}"
+            view = CallView(title, "execute", raw_output=raw)
+            return Outcome((Text(text),), view, is_error=result.exit_code != 0)
+
+        return PreparedCall(CallView(title, "execute"), Access("execute", (), subject_of(asked.command)), run)
+
+
+def program_of(command: str) -> str | None:
+    """The one program that a command line runs; None where it may run others.
+
+    Compound commands, pipes, redirections, substitutions, variables, assignments and wrappers such as `sudo` or `bash`
+    all give None: this errs on the side of not understanding.
+    """
+    if _BEYOND_QUOTING.search(command.strip()):
+        return None
+    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
+    lexer.commenters = ""
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return None
+    if not words or any(set(word) <= set(_PUNCTUATION) for word in words if word):
+        return None
+    program = words[0]
+    if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
+        return None
+    return program
+
+
+def subject_of(command: str) -> str:
+    """What an "always allow" of this command covers: the program with any arguments, or this command line alone."""
+    return f"shell: {program_of(command) or command.strip()}"
+
+
+def matches_pattern(command: str, pattern: str) -> bool:
+    """Whether a recipe's pattern (`git log*`, `*`) allows a command.
+
+    A pattern with wildcards allows no compound command, however it begins, unless it is `*`.
+    """
+    command, pattern = command.strip(), pattern.strip()
+    if pattern in ("*", command):
+        return True
+    return program_of(command) is not None and fnmatch.fnmatchcase(command, pattern)
+
+
+def _title(command: str) -> str:
+    lines = command.strip().splitlines()
+    first = one_line(lines[0]) if lines else "Run a command"
+    return f"{first} …" if len(lines) > 1 else first
+
+
+def _readable(output: str) -> str:
+    return cut_middle(clean(without_escapes(output.replace("\r\n", "\n"))), OUTPUT_LIMIT)
+
+
+def _section(name: str, text: str) -> str:
+    return f"{name}:\n{text.rstrip()}" if text.strip() else f"{name}: (empty)"
+
+
+def _ending(result: CommandResult, timeout: float) -> str:
+    if result.timed_out:
+        return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
+    if result.exit_code is None:
+        return f"exit status: none, ended by {result.signal or 'a signal'}"
+    return f"exit status: {result.exit_code}"

@@ -1,0 +1,106 @@
+"""The `Tool` Protocol: a call is prepared (nothing happens yet), allowed by somebody else, then run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from acp_agent.conversation.events import CallView, FileVersion, PlanEntry
+from acp_agent.conversation.messages import JsonObject, ResultPart
+from acp_agent.tools.environment import Environment
+
+Effect: TypeAlias = Literal["none", "read", "edit", "execute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a call would touch, for whoever decides on it.
+
+    :ivar effect: `none` touches nothing outside the conversation (the plan).
+    :ivar outside: resolved paths that lie outside the session's roots.
+    :ivar subject: what an "always allow" covers, such as `edit` or `shell: git`; shown in the option's name, short.
+    """
+
+    effect: Effect
+    outside: tuple[Path, ...] = ()
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalStarted:
+    """The editor shows this terminal while the call runs."""
+
+    terminal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputArrived:
+    """More output of a command that runs without a terminal."""
+
+    text: str
+
+
+Progress: TypeAlias = TerminalStarted | OutputArrived
+Report: TypeAlias = Callable[[Progress], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended.
+
+    :ivar parts: what the model reads.
+    :ivar view: what the editor shows; its diffs come first there.
+    :ivar files: file versions that the model has now seen.
+    :ivar plan: the new plan, where the call set one.
+    """
+
+    parts: tuple[ResultPart, ...]
+    view: CallView
+    is_error: bool = False
+    files: tuple[FileVersion, ...] = ()
+    plan: tuple[PlanEntry, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call whose arguments are sound and whose effect is known.
+
+    :ivar view: title, kind, locations and the diff it would make, for the announcement and the permission request.
+    :ivar run: does it. A `ToolError` from it goes back to the model.
+    """
+
+    view: CallView
+    access: Access
+    run: Callable[[Report], Awaitable[Outcome]]
+
+
+class Tool(Protocol):
+    """Something the model can call."""
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What the model is told of it."""
+        ...
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of its arguments, an object."""
+        ...
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind from arguments that may be unsound or incomplete; never raises, touches nothing."""
+        ...
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Check the arguments against the schema and the files; changes nothing.
+
+        :raises ToolError: what is wrong with the call, for the model to read.
+        """
+        ...

@@ -1,0 +1,70 @@
+"""The `write` tool: a whole file, new or replaced."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.tools.arguments import Arguments, schema_of, text_argument
+from acp_agent.tools.changes import Change, current_text, require_seen
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.paths import absolute, shown
+from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.tool import PreparedCall
+
+_BOM = "\ufeff"
+
+
+class _WriteArguments(Arguments):
+    path: str = Field(description="The file; directories on the way are made.")
+    content: str = Field(description="All of its text.")
+
+
+class WriteTool:
+    """Makes a file, or replaces all of one that was read."""
+
+    name = "write"
+    description = (
+        "Make a file, or replace the whole text of one. An existing file must have been read before, and read again "
+        "when it has changed since. To change parts of a file, use `edit` instead."
+    )
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of the arguments."""
+        return schema_of(_WriteArguments)
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        path = text_argument(arguments, "path")
+        return CallView(one_line(f"Write {path}".rstrip()), "edit")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Compare with what is there; see `Tool.prepare`."""
+        asked = _WriteArguments.read(self.name, arguments)
+        path = absolute(asked.path, environment.cwd)
+        label = shown(path, environment.cwd)
+        before = await current_text(environment, path)
+        after = asked.content
+        if before is not None:
+            require_seen(environment, path, before)
+            after = in_the_form_of(before, after)
+        lines = counted(len(after.splitlines()), "line")
+        if before is None:
+            done = f"Made {label} ({lines})."
+        elif before == after:
+            done = f"{label} already has exactly this text; nothing was written."
+        else:
+            done = f"Wrote {label} ({lines})."
+        return Change(path, before, after, one_line(f"Write {label}"), done).prepared(environment)
+
+
+def in_the_form_of(before: str, after: str) -> str:
+    """The new text with the byte order mark and the CRLF line ends of the old, which models leave out."""
+    if before.startswith(_BOM) and not after.startswith(_BOM):
+        after = _BOM + after
+    crlf = before.count("\r\n")
+    if crlf and crlf == before.count("\n") and "\r\n" not in after:
+        after = after.replace("\n", "\r\n")
+    return after

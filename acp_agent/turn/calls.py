@@ -1,0 +1,139 @@
+"""Running the calls of one answer: announce, allow, run, append, show. In the order in which the model asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
+from acp_agent.conversation.messages import Text, ToolCall, ToolResult
+from acp_agent.errors import ToolError
+from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.shell import matches_pattern
+from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted, Tool
+from acp_agent.turn.host import TurnHost, TurnLimits
+from acp_agent.turn.permission import grant_subject, judge
+from acp_agent.turn.updates import (
+    CallAnnounced,
+    CallFinished,
+    CallOutput,
+    CallStarted,
+    CallTerminal,
+    PlanUpdated,
+)
+
+SHOWN_OUTPUT = 20_000
+"""Characters of a running command's output that an editor is shown; the newest."""
+
+Ending: TypeAlias = Literal["answered", "cancelled"]
+
+_log = logging.getLogger(__name__)
+
+
+async def run_calls(host: TurnHost, tools: ToolRegistry, calls: Sequence[ToolCall], limits: TurnLimits) -> Ending:
+    """Run every call and append its result.
+
+    :returns: `cancelled` where the user answered a permission request by ending the turn; the calls left over have no
+        result then, which the turn's closing adds.
+    """
+    for call in calls:
+        tool = tools.get(call.name)
+        view = tool.preview(call.arguments) if tool else CallView(call.name)
+        await host.show(CallAnnounced(call.id, call.name, view, call.arguments))
+    for call in calls:
+        if await _run_call(host, tools, call, limits) == "cancelled":
+            return "cancelled"
+    return "answered"
+
+
+async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
+    tool = tools.get(call.name)
+    view = tool.preview(call.arguments) if tool else CallView(call.name)
+    try:
+        prepared = await _prepared(host, tools, tool, call, limits)
+        view = prepared.view
+        refusal = await _refusal(host, call, prepared)
+        if refusal == "cancelled":
+            return "cancelled"
+        await host.show(CallStarted(call.id, view))
+        outcome = await prepared.run(_Reporter(host, call.id).report)
+    except ToolError as error:
+        outcome = _failed(view, str(error))
+    except Exception as error:
+        _log.exception("tool %s failed", call.name)
+        outcome = _failed(view, f"{call.name} failed inside the agent ({type(error).__name__}: {error}).")
+    await _finish(host, call, outcome)
+    return "answered"
+
+
+async def _prepared(
+    host: TurnHost, tools: ToolRegistry, tool: Tool | None, call: ToolCall, limits: TurnLimits
+) -> PreparedCall:
+    if tool is None:
+        raise ToolError(f"There is no tool {call.name!r}. The tools are: {', '.join(tools.names)}.")
+    if limits.allowed_tools is not None and call.name not in limits.allowed_tools:
+        allowed = ", ".join(sorted(limits.allowed_tools)) or "none"
+        raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {allowed}.")
+    if call.invalid is not None:
+        raise ToolError(f"{call.name}: the arguments are not a JSON object. Send them again as one JSON object.")
+    if call.name == "shell" and limits.allowed_commands is not None:
+        command = str(call.arguments.get("command", ""))
+        if not any(matches_pattern(command, pattern) for pattern in limits.allowed_commands):
+            raise ToolError(
+                f"This command may not run in this recipe. Commands that may: {', '.join(limits.allowed_commands)}."
+            )
+    return await tool.prepare(call.arguments, host.environment())
+
+
+async def _refusal(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Literal["cancelled"] | None:
+    """Ask where the mode demands it.
+
+    :raises ToolError: the call may not run.
+    """
+    context = host.context
+    verdict = judge(context.mode, prepared.access, context.grants)
+    if verdict == "deny":
+        raise ToolError(
+            f"{call.name} may not run in {context.mode} mode, which only reads. Describe the change instead; the user "
+            "can switch the mode."
+        )
+    if verdict == "ask":
+        subject = grant_subject(prepared.access)
+        answer = await host.ask_permission(call.id, call.name, prepared.view, call.arguments, subject)
+        if answer == "cancelled":
+            return "cancelled"
+        if answer == "reject_once":
+            raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
+    return None
+
+
+async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:
+    result = ToolResult(call.id, outcome.parts, outcome.is_error)
+    plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
+    await host.append(ToolReturned(result, outcome.view, outcome.files), *plan)
+    status = "failed" if outcome.is_error else "completed"
+    await host.show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
+    if outcome.plan is not None:
+        await host.show(PlanUpdated(outcome.plan))
+
+
+def _failed(view: CallView, message: str) -> Outcome:
+    return Outcome((Text(message),), CallView(view.title, view.kind, view.locations), is_error=True)
+
+
+class _Reporter:
+    """Passes a running call's progress on to the user."""
+
+    def __init__(self, host: TurnHost, call_id: str) -> None:
+        self._host = host
+        self._call_id = call_id
+        self._output = ""
+
+    async def report(self, progress: Progress) -> None:
+        match progress:
+            case TerminalStarted(terminal_id):
+                await self._host.show(CallTerminal(self._call_id, terminal_id))
+            case OutputArrived(text):
+                self._output = (self._output + text)[-SHOWN_OUTPUT:]
+                await self._host.show(CallOutput(self._call_id, self._output))

@@ -1,0 +1,73 @@
+"""What a turn needs of the session that it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import CallView, Event
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.llm.provider import ModelEvent, ModelRequest
+from acp_agent.tools.environment import Environment
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import Update
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """What bounds a turn.
+
+    :ivar max_requests: model calls in one turn.
+    :ivar max_cost: US dollars in one turn; None for no limit.
+    :ivar allowed_tools: names of the tools that may run; None for all. Definitions are sent all the same.
+    :ivar allowed_commands: glob patterns that a shell command must match; None for all.
+    """
+
+    max_requests: int = 200
+    max_cost: float | None = None
+    allowed_tools: frozenset[str] | None = None
+    allowed_commands: tuple[str, ...] | None = None
+
+
+class TurnHost(Protocol):
+    """The session, as a turn sees it."""
+
+    @property
+    def context(self) -> Context:
+        """The context after everything appended so far."""
+        ...
+
+    async def append(self, *events: Event) -> None:
+        """Add events to the log, durably, and apply them to `context`."""
+        ...
+
+    async def show(self, update: Update) -> None:
+        """Let the user see something; waits while the editor is slow."""
+        ...
+
+    async def show_usage(self) -> None:
+        """Let the user see how full the window is now."""
+        ...
+
+    async def next_request(self) -> ModelRequest:
+        """The request for the next step, after a compaction where one is due."""
+        ...
+
+    def call_model(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the session's model."""
+        ...
+
+    def environment(self) -> Environment:
+        """What tools work in, as of now."""
+        ...
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Put a call to the user.
+
+        :param subject: what "always" would cover.
+        """
+        ...

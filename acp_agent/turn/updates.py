@@ -1,0 +1,216 @@
+"""What happened, for whoever shows it: an editor, a terminal. No wire form; see the editor's presenter for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.events import CallView, PlanEntry
+from acp_agent.conversation.messages import JsonObject, ResultPart, UserPart
+
+CallStatus: TypeAlias = Literal["completed", "failed"]
+CompactionStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserSaid:
+    """A part of the user's message, on replay only: a live prompt is never echoed."""
+
+    message_id: str
+    part: UserPart
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSaid:
+    """More visible text of the message with this id."""
+
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentThought:
+    """More reasoning of the message with this id."""
+
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnnounced:
+    """A tool call stands before us; nothing has happened yet."""
+
+    call_id: str
+    name: str
+    view: CallView
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The call is allowed and runs; `view` is what was learned by preparing it."""
+
+    call_id: str
+    view: CallView
+
+
+@dataclass(frozen=True, slots=True)
+class CallTerminal:
+    """The call runs in this terminal of the editor."""
+
+    call_id: str
+    terminal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutput:
+    """All output so far of a call without a terminal, cut to what is worth showing."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """The call has ended. On replay this is the first and only word of it, so it is complete in itself."""
+
+    call_id: str
+    name: str
+    view: CallView
+    arguments: JsonObject
+    status: CallStatus
+    parts: tuple[ResultPart, ...]
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUpdated:
+    """The plan is now this."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageUpdated:
+    """How full the window is: tokens used of tokens in all, and US dollars spent in this session."""
+
+    used: int
+    size: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeUpdated:
+    """The session's mode is now this."""
+
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value of an option."""
+
+    value: str
+    name: str
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of the session that the user may change; `category` is the protocol's word for what it is about."""
+
+    id: str
+    name: str
+    category: Literal["mode", "model", "thought_level"]
+    current: str
+    choices: tuple[Choice, ...]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsUpdated:
+    """The session's options, all of them, are now these."""
+
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TitleUpdated:
+    """The session has this title."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command on offer; `hint` says what may follow its name."""
+
+    name: str
+    description: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandsUpdated:
+    """These are the slash commands on offer."""
+
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """A compaction began."""
+
+    compaction_id: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionChunk:
+    """More of the summary."""
+
+    compaction_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFinished:
+    """A compaction ended, and this is the one word on how. On replay it is the only one."""
+
+    compaction_id: str
+    status: CompactionStatus
+    summary: str | None = None
+    error: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that belongs to no message."""
+
+    severity: Literal["info", "warning", "error"]
+    text: str
+
+
+Update: TypeAlias = (
+    UserSaid
+    | AgentSaid
+    | AgentThought
+    | CallAnnounced
+    | CallStarted
+    | CallTerminal
+    | CallOutput
+    | CallFinished
+    | PlanUpdated
+    | UsageUpdated
+    | ModeUpdated
+    | OptionsUpdated
+    | TitleUpdated
+    | CommandsUpdated
+    | CompactionStarted
+    | CompactionChunk
+    | CompactionFinished
+    | Notice
+)

@@ -1,0 +1,30 @@
+"""Closing turns that did not end by themselves."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.closing import closing_events
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import LoggedEvent
+from acp_agent.conversation.messages import AssistantMessage
+from support.logs import is_legal, legal_logs
+
+
+@given(legal_logs(), st.data())
+def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_seen_lost(
+    log: tuple[LoggedEvent, ...], data: st.DataObject
+) -> None:
+    broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
+    context = broken
+    for event in closing_events(broken, "interrupted"):
+        context = context.apply(LoggedEvent(context.head + 1, 0, event))
+    assert is_legal(context.messages)
+    assert context.partial is None
+    assert context.entries[: len(broken.entries)] == broken.entries
+    if broken.partial is not None and broken.partial.text:
+        last = context.messages[-1]
+        assert isinstance(last, AssistantMessage)
+        assert (last.id, last.text, last.stop_reason) == (broken.partial.message_id, broken.partial.text, "interrupted")
+    assert closing_events(context, "interrupted") == ()

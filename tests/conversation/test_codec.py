@@ -1,0 +1,100 @@
+"""The persisted form of events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.codec import decode, encode
+from acp_agent.conversation.events import AssistantAnswered, CallView, Event, TitleChanged, ToolReturned
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
+from acp_agent.errors import StorageError
+from support.events import EXAMPLES, KINDS, any_event
+
+GOLDEN: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("golden_events.json").read_text("utf-8"))
+WILD_TEXT = st.text(st.characters(codec=None, categories=("L", "Cs", "Cc", "So")), max_size=6)
+
+
+def test_every_kind_of_event_has_an_example_and_a_golden_form() -> None:
+    kinds = {kind.__dataclass_fields__["kind"].default for kind in KINDS}
+    assert set(EXAMPLES) == set(GOLDEN) == kinds
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_an_event_is_persisted_in_the_form_that_older_logs_have(kind: str) -> None:
+    assert json.loads(encode(EXAMPLES[kind])) == GOLDEN[kind]
+
+
+@pytest.mark.parametrize("kind", GOLDEN)
+def test_an_event_of_an_older_log_is_read_as_it_was_meant(kind: str) -> None:
+    assert decode(kind, json.dumps(GOLDEN[kind])) == EXAMPLES[kind]
+
+
+@given(any_event())
+def test_every_event_comes_back_as_it_went(event: Event) -> None:
+    assert decode(event.kind, encode(event)) == event
+
+
+@given(any_event(WILD_TEXT))
+def test_whatever_text_an_event_holds_its_form_is_valid_utf_8_and_stable(event: Event) -> None:
+    text = encode(event)
+    text.encode("utf-8")
+    assert "\0" not in text
+    read = decode(event.kind, text)
+    assert decode(event.kind, encode(read)) == read
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character_in_values_and_keys() -> None:
+    call = ToolCall("call_1", "read\udc80", {"pa\ud800th": ["a\udfffb", {"n": 2**80}]})
+    event = AssistantAnswered(AssistantMessage("msg_1", (Text("ok"), call)))
+    stored = ToolCall("call_1", "read\ufffd", {"pa\ufffdth": ["a\ufffdb", {"n": 2**80}]})
+    assert decode(event.kind, encode(event)) == AssistantAnswered(AssistantMessage("msg_1", (Text("ok"), stored)))
+
+
+@pytest.mark.parametrize("depth", [90, 120, 180, 190, 195, 200, 210, 250, 260, 400, 900])
+def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
+    nested: Any = 1
+    for _ in range(depth):
+        nested = {"a": [nested]}
+    call = ToolCall("call_1", "read", {"path": "/shop", "nested": nested})
+    for event in (
+        AssistantAnswered(AssistantMessage("msg_1", (call,))),
+        ToolReturned(ToolResult("call_1", (Text("t"),)), CallView("Read", raw_output=nested)),
+    ):
+        read = decode(event.kind, encode(event))
+        assert decode(read.kind, encode(read)) == read
+        if isinstance(read, AssistantAnswered):
+            assert read.message.tool_calls[0].arguments["path"] == "/shop"
+
+
+def test_many_brackets_in_a_text_change_nothing() -> None:
+    event = TitleChanged("[{" * 500)
+    assert decode(event.kind, encode(event)) == event
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("time_travelled", "{}"),
+        ("title_changed", "{}"),
+        ("title_changed", '{"title": 5}'),
+        ("title_changed", '{"title": "a"'),
+        ("title_changed", ""),
+        ("title_changed", "[]"),
+        ("title_changed", '{"title": "a", "kind": "mode_changed"}'),
+        ("turn_refused", '{"from_seq": "first"}'),
+        ("context_swapped", '{"compaction_id": "c"}'),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(kind: str, data: str) -> None:
+    with pytest.raises(StorageError, match=rf"'{kind}'.*update acp-agent"):
+        decode(kind, data)
+
+
+def test_a_field_that_a_newer_version_added_is_passed_over() -> None:
+    assert decode("title_changed", '{"title": "a", "colour": "red"}') == TitleChanged("a")

@@ -1,0 +1,30 @@
+"""The method table is the official schema's."""
+
+from __future__ import annotations
+
+from acp_agent.protocol.v1.methods import METHODS
+from support.schema import official_schema
+
+SIDES = {"agent": "agent", "client": "client", "protocol": "both"}
+NOT_SPOKEN = {"logout", "elicitation/create", "elicitation/complete"}
+
+
+def test_every_method_of_the_schema_is_spoken_or_named_as_not_spoken() -> None:
+    definitions = official_schema()["$defs"].values()
+    methods = {definition["x-method"] for definition in definitions if "x-method" in definition}
+    assert METHODS.keys() | NOT_SPOKEN == methods
+    assert not METHODS.keys() & NOT_SPOKEN
+
+
+def test_every_row_names_the_definitions_of_its_method() -> None:
+    definitions = official_schema()["$defs"]
+    for name, method in METHODS.items():
+        assert definitions[method.params]["x-method"] == name
+        assert SIDES[definitions[method.params]["x-side"]] == method.side
+        assert method.params.endswith("Request" if method.is_request else "Notification")
+        assert method.params_model().__name__ == method.params
+        if method.result is not None:
+            assert definitions[method.result]["x-method"] == name
+            assert method.result.endswith("Response")
+        result_model = method.result_model()
+        assert (result_model and result_model.__name__) == method.result

@@ -1,0 +1,344 @@
+"""What every session store does. Another one joins by its name and a way to open it in `STORES`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted, TitleChanged
+from acp_agent.errors import InvalidParamsError, SessionConflictError, SessionNotFoundError, StorageError
+from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.store import SessionRecord, SessionStore
+from support.events import EXAMPLES
+from support.logs import LogBuilder, legal_logs
+
+Open: TypeAlias = Callable[[], Awaitable[SessionStore]]
+STORES: dict[str, Callable[[Path], Awaitable[SessionStore]]] = {
+    "sqlite": lambda folder: SqliteStore.open(folder / "sessions.db"),
+}
+START = SessionStarted("/shop")
+
+
+@pytest.fixture(params=STORES)
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens the same store again each time."""
+    return lambda: STORES[request.param](tmp_path)
+
+
+@asynccontextmanager
+async def opened(open_store: Open) -> AsyncIterator[SessionStore]:
+    store = await open_store()
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def read(store: SessionStore, session_id: str, after: int = 0) -> list[LoggedEvent]:
+    return [entry async for entry in store.events(session_id, after)]
+
+
+async def a_millisecond_later() -> None:
+    """Until the clock shows another millisecond, the unit of a session's times."""
+    begun = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == begun:
+        await anyio.lowlevel.checkpoint()
+
+
+def notes(*texts: str) -> list[Event]:
+    return [NoteAdded("msg_1", text) for text in texts]
+
+
+async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", ["/lib", "/usr/inc"], [START, TitleChanged("The cart")])
+        record = await store.record("s1")
+        assert [(entry.seq, entry.event) for entry in logged] == [(1, START), (2, TitleChanged("The cart"))]
+    assert record == SessionRecord(
+        "s1", "/shop", ("/lib", "/usr/inc"), "The cart", record.created_at, record.created_at, 2
+    )
+    async with opened(open_store) as store:
+        assert await store.record("s1") == record
+        assert await read(store, "s1") == list(logged)
+
+
+async def test_a_session_may_begin_with_an_empty_log(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        assert await store.create("s1", "/shop", [], []) == ()
+        assert await read(store, "s1") == []
+        assert await store.context("s1") == Context()
+        assert [entry.seq for entry in await store.append("s1", 0, [START])] == [1]
+
+
+async def test_every_kind_of_event_comes_back_from_the_log(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        logged = await store.append("s1", 1, list(EXAMPLES.values()))
+        assert (await read(store, "s1"))[1:] == list(logged)
+        assert [entry.event for entry in logged] == list(EXAMPLES.values())
+
+
+async def test_what_an_append_returns_is_what_a_reader_gets_even_where_text_could_not_be_stored(
+    open_store: Open,
+) -> None:
+    async with opened(open_store) as store:
+        await store.create("s\udc80", "/sh\udc80p", ["/l\udc80"], [START, TitleChanged("a\ud800b")])
+        logged = await store.append("s\udc80", 2, notes("x\udfff"))
+        assert logged[0].event == NoteAdded("msg_1", "x\ufffd")
+        assert (await read(store, "s\udc80", after=2)) == list(logged)
+        (record,) = (await store.list("/sh\udc80p")).sessions
+        assert (record.cwd, record.title) == ("/sh\ufffdp", "a\ufffdb")
+
+
+async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        before = await store.record("s1")
+        await store.append("s1", 1, [TitleChanged("one"), TitleChanged("two")])
+        logged = await store.append("s1", 3, notes("a", "b"))
+        after = await store.record("s1")
+        assert (before.title, after.title, after.head) == (None, "two", 5)
+        assert after.created_at == before.created_at
+        assert after.updated_at >= logged[0].at >= before.updated_at
+
+
+async def test_an_append_that_expects_another_head_writes_nothing(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", [], [START, *notes("a")])
+        record = await store.record("s1")
+        for expected in (0, 1, 3):
+            with pytest.raises(SessionConflictError, match=f"entry 2, not at {expected}"):
+                await store.append("s1", expected, [TitleChanged("lost"), *notes("b")])
+        assert await read(store, "s1") == list(logged)
+        assert await store.record("s1") == record
+
+
+async def test_of_appends_to_the_same_head_one_is_made(open_store: Open) -> None:
+    async with opened(open_store) as store, opened(open_store) as other:
+        await store.create("s1", "/shop", [], [START])
+        outcomes: list[str] = []
+
+        async def append(to: SessionStore, name: str) -> None:
+            try:
+                await to.append("s1", 1, notes(name, name))
+                outcomes.append(name)
+            except SessionConflictError:
+                pass
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                for number in range(10):
+                    group.start_soon(append, (store, other)[number % 2], str(number))
+        (winner,) = outcomes
+        assert [entry.event for entry in await read(other, "s1")] == [START, *notes(winner, winner)]
+
+
+async def test_an_id_that_is_taken_is_refused_and_its_session_stays_as_it_is(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", [], [START])
+        record = await store.record("s1")
+        with pytest.raises(StorageError, match="'s1' is taken"):
+            await store.create("s1", "/elsewhere", [], notes("a", "b"))
+        assert await store.record("s1") == record
+        assert await read(store, "s1") == list(logged)
+
+
+async def test_an_unknown_session_is_not_found_by_anything(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        await _is_nowhere(store, "s2")
+
+
+async def test_a_deleted_session_is_gone_for_good_and_the_others_stay(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START, *notes("a")])
+        kept = await store.create("s2", "/shop", [], [START, *notes("b")])
+        await store.delete("s1")
+        await store.delete("s1")
+        await store.delete("never made")
+    async with opened(open_store) as store:
+        await _is_nowhere(store, "s1")
+        with pytest.raises(StorageError, match="'s1' is taken, or was"):
+            await store.create("s1", "/shop", [], [START])
+        assert [record.session_id for record in (await store.list()).sessions] == ["s2"]
+        assert await read(store, "s2") == list(kept)
+
+
+async def _is_nowhere(store: SessionStore, session_id: str) -> None:
+    for attempt in (
+        lambda: store.append(session_id, 0, notes("x")),
+        lambda: store.append(session_id, 2, notes("x")),
+        lambda: store.record(session_id),
+        lambda: store.context(session_id),
+        lambda: read(store, session_id),
+    ):
+        with pytest.raises(SessionNotFoundError, match=session_id):
+            await attempt()
+
+
+async def test_events_are_read_from_behind_any_place(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", [], [START, *notes(*map(str, range(1300)))])
+        for after in (0, 1, 499, 500, 501, 1300, 1301, 5000):
+            assert await read(store, "s1", after) == list(logged[after:])
+
+
+async def test_large_events_are_all_read(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", [], notes(*(str(number) * 3_000_000 for number in range(4))))
+        assert await read(store, "s1") == list(logged)
+
+
+async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_writing(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        logged = await store.create("s1", "/shop", [], notes(*map(str, range(1100))))
+        seen: list[LoggedEvent] = []
+        async for entry in store.events("s1"):
+            seen.append(entry)
+            if entry.seq % 400 == 0:
+                await store.append("s1", (await store.record("s1")).head, notes("meanwhile"))
+        assert seen == list(logged)
+
+
+async def test_a_session_deleted_while_it_is_read_is_not_found(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], notes(*map(str, range(1100))))
+
+        async def read_and_delete() -> None:
+            async for entry in store.events("s1"):
+                if entry.seq == 100:
+                    await store.delete("s1")
+
+        with pytest.raises(SessionNotFoundError):
+            await read_and_delete()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(log=legal_logs())
+async def test_the_context_from_the_store_equals_the_fold_of_the_whole_log(
+    open_store: Open, log: tuple[LoggedEvent, ...]
+) -> None:
+    async with opened(open_store) as store:
+        session_id = f"s{len((await store.list(limit=1000)).sessions)}"
+        logged = list(await store.create(session_id, "/shop", [], [log[0].event]))
+        for entry in log[1:]:
+            logged += await store.append(session_id, entry.seq - 1, [entry.event])
+        assert await store.context(session_id) == Context.from_log(log)
+        assert await read(store, session_id) == logged
+        assert [entry.event for entry in logged] == [entry.event for entry in log]
+
+
+async def test_a_whole_log_with_a_compaction_may_be_made_at_once(open_store: Open) -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.step("done")
+    log.swap()
+    log.prompt("second")
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], log.events)
+        assert await store.context("s1") == log.context
+
+
+async def test_pages_show_every_session_once_newest_first(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        for number in range(25):
+            await store.create(f"s{number:02}", "/a" if number % 3 else "/b", [], [START])
+        for number in (3, 17):
+            await a_millisecond_later()
+            await store.append(f"s{number:02}", 1, notes("x"))
+        for cwd, expected in ((None, 25), ("/a", 16), ("/b", 9), ("/", 0), ("/a/", 0)):
+            shown: list[SessionRecord] = []
+            cursor, pages = None, 0
+            while True:
+                page = await store.list(cwd, cursor, limit=4)
+                shown += page.sessions
+                cursor, pages = page.next_cursor, pages + 1
+                if cursor is None:
+                    break
+                assert len(page.sessions) == 4
+            assert len(shown) == len({record.session_id for record in shown}) == expected
+            assert pages == max(1, -(-expected // 4))
+            assert shown == sorted(shown, key=lambda record: (-record.updated_at, record.session_id))
+        newest = (await store.list(limit=2)).sessions
+        assert [record.session_id for record in newest] == ["s17", "s03"]
+
+
+async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        for number in range(6):
+            await store.create(f"s{number}", "/a", [], [START])
+        page = await store.list(limit=3)
+        rest = {f"s{number}" for number in range(6)} - {record.session_id for record in page.sessions}
+        await a_millisecond_later()
+        await store.create("s9", "/a", [], [START])
+        await store.delete(page.sessions[-1].session_id)
+        assert {record.session_id for record in (await store.list(cursor=page.next_cursor)).sessions} == rest
+
+
+def _made_of(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "ünsinn",
+        "\ud800",
+        "bm9uc2Vuc2U=",
+        _made_of([]),
+        _made_of([1]),
+        _made_of(["1", "s1"]),
+        _made_of([1, 2]),
+        _made_of([True, "s1"]),
+        _made_of([1.5, "s1"]),
+        _made_of([-1, "s1"]),
+        _made_of([2**63, "s1"]),
+        _made_of({"updated_at": 1, "session_id": "s1"}),
+        base64.urlsafe_b64encode(b"[" * 5000).decode(),
+        base64.urlsafe_b64encode(b"\xff\xfe\x00").decode(),
+    ],
+)
+async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(open_store: Open, cursor: str) -> None:
+    async with opened(open_store) as store:
+        with pytest.raises(InvalidParamsError, match="cursor"):
+            await store.list(cursor=cursor)
+
+
+async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        for number in range(30):
+            head = (await store.record("s1")).head
+
+            async def append(head: int = head) -> None:
+                await store.append("s1", head, notes("a", "b", "c"))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(append)
+                for _ in range(number % 6):
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            assert (await store.record("s1")).head in (head, head + 3)
+        assert [entry.seq for entry in await read(store, "s1")] == list(range(1, (await store.record("s1")).head + 1))
+
+
+async def test_a_closed_store_says_so_and_closing_again_is_no_error(open_store: Open) -> None:
+    store = await open_store()
+    await store.create("s1", "/shop", [], [START])
+    await store.aclose()
+    await store.aclose()
+    with pytest.raises(StorageError, match="was closed"):
+        await store.record("s1")

@@ -1,0 +1,126 @@
+"""A `Reply` in the words of Anthropic's Messages API, as anthropic 2.12.0 reads them.
+
+Owns the event shapes of `POST /v1/messages`, its errors and its models. Knows nothing of HTTP or of the script's order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from support.replies import Event, Part, Reply, Usage
+
+STATUS_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
+    """The stream of one answer."""
+    usage = reply.usage_for(request)
+    message = _message(request, number, [], None, _usage(usage, output=1))
+    yield _event("message_start", message=message)
+    yield _event("ping")
+    for index, part in enumerate(reply.parts(number)):
+        yield _event("content_block_start", index=index, content_block=_block(part, empty=True))
+        for delta in part.deltas:
+            yield _event("content_block_delta", counts=True, index=index, delta=_delta(part, delta))
+        if part.kind == "thinking":
+            signature = {"type": "signature_delta", "signature": f"signature-of-{part.id}"}
+            yield _event("content_block_delta", index=index, delta=signature)
+        yield _event("content_block_stop", index=index)
+    delta = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": _details(reply)}
+    yield _event("message_delta", delta=delta, usage=_usage(usage, output=usage.output))
+    yield _event("message_stop")
+
+
+def whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
+    """The answer to a request without `stream`."""
+    usage = reply.usage_for(request)
+    blocks = [_block(part, empty=False) for part in reply.parts(number)]
+    message = _message(request, number, blocks, reply.stop_reason, _usage(usage, output=usage.output))
+    return {**message, "stop_details": _details(reply)}
+
+
+def error(status: int, message: str) -> dict[str, Any]:
+    """The body of an answer that is an error."""
+    kind = STATUS_TYPES.get(status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
+
+
+def error_event(kind: str, number: int) -> Event:
+    """An error in the middle of a stream."""
+    return Event("error", {"type": "error", "error": {"type": kind, "message": f"{kind} in mid-stream"}})
+
+
+def model(name: str, window: int | None) -> dict[str, Any]:
+    """An entry of `GET /v1/models`."""
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": name,
+        "created_at": "2026-01-01T00:00:00Z",
+        "lifecycle": "active",
+        "max_input_tokens": window,
+        "max_tokens": 64_000,
+    }
+
+
+def _message(
+    request: Any, number: int, content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.get("model"),
+        "content": content,
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+def _usage(usage: Usage, *, output: int) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": output,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": usage.cache_write,
+    }
+
+
+def _block(part: Part, *, empty: bool) -> dict[str, Any]:
+    text = "" if empty else part.text
+    if part.kind == "thinking":
+        return {"type": "thinking", "thinking": text, "signature": "" if empty else f"signature-of-{part.id}"}
+    if part.kind == "tool":
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": json.loads(text) if text else {}}
+    return {"type": "text", "text": text}
+
+
+def _delta(part: Part, text: str) -> dict[str, Any]:
+    if part.kind == "thinking":
+        return {"type": "thinking_delta", "thinking": text}
+    if part.kind == "tool":
+        return {"type": "input_json_delta", "partial_json": text}
+    return {"type": "text_delta", "text": text}
+
+
+def _details(reply: Reply) -> dict[str, Any] | None:
+    if reply.stop_reason != "refusal":
+        return None
+    return {"type": "refusal", "category": None, "explanation": None}
+
+
+def _event(name: str, *, counts: bool = False, **data: Any) -> Event:
+    return Event(name, {"type": name, **data}, delta=counts)

@@ -1,0 +1,230 @@
+"""A `Reply` in the words of OpenAI's Responses API and of Chat Completions, as openai 3.54.0 reads them.
+
+Owns the event shapes of `POST /v1/responses` and `POST /v1/chat/completions`, their errors and the list of models.
+Thinking becomes a reasoning summary in Responses and `reasoning_content` (which compatible servers send) in Chat.
+Knows nothing of HTTP or of the script's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from support.replies import Event, Part, Reply, Usage
+
+CREATED = 1_767_225_600
+INCOMPLETE = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+FINISH = {
+    "end_turn": "stop",
+    "refusal": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+STATUS_TYPES = {401: "invalid_request_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+STATUS_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+
+
+def error(status: int, message: str) -> dict[str, Any]:
+    """The body of an answer that is an error."""
+    kind = STATUS_TYPES.get(status, "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": STATUS_CODES.get(status)}}
+
+
+def model(name: str) -> dict[str, Any]:
+    """An entry of `GET /v1/models`."""
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "test"}
+
+
+# Responses -----------------------------------------------------------------------------------------------------------
+
+
+def responses_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
+    """The stream of one answer of the Responses API."""
+    for sequence, (name, data, delta) in enumerate(_responses(reply, request, number)):
+        yield Event(name, {"type": name, "sequence_number": sequence, **data}, delta)
+
+
+def responses_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
+    """The answer to a request without `stream`."""
+    items = [_item(part, reply, done=True) for part in reply.parts(number)]
+    reason = INCOMPLETE.get(reply.stop_reason)
+    usage = _responses_usage(reply.usage_for(request))
+    response = _response(request, number, "incomplete" if reason else "completed", items, usage)
+    return {**response, "incomplete_details": {"reason": reason} if reason else None}
+
+
+def responses_error_event(kind: str, number: int) -> Event:
+    """An error in the middle of a stream."""
+    data = {"type": "error", "sequence_number": 9_999, "code": kind, "message": f"{kind} in mid-stream", "param": None}
+    return Event("error", data)
+
+
+def _responses(reply: Reply, request: Any, number: int) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    begun = _response(request, number, "in_progress", [], None)
+    yield "response.created", {"response": begun}, False
+    yield "response.in_progress", {"response": begun}, False
+    for index, part in enumerate(reply.parts(number)):
+        place = {"output_index": index, "item_id": _item_id(part)}
+        item = {"output_index": index}
+        yield "response.output_item.added", {**item, "item": _item(part, reply, done=False)}, False
+        if part.kind == "tool":
+            name = "response.function_call_arguments"
+            for delta in part.deltas:
+                yield f"{name}.delta", {**place, "delta": delta}, True
+            yield f"{name}.done", {**place, "arguments": part.text, "name": part.name}, False
+        elif part.kind == "thinking":
+            name, place = "response.reasoning_summary", {**place, "summary_index": 0}
+            yield f"{name}_part.added", {**place, "part": {"type": "summary_text", "text": ""}}, False
+            for delta in part.deltas:
+                yield f"{name}_text.delta", {**place, "delta": delta}, True
+            yield f"{name}_text.done", {**place, "text": part.text}, False
+            yield f"{name}_part.done", {**place, "part": {"type": "summary_text", "text": part.text}}, False
+        else:
+            yield from _responses_text(part, reply, {**place, "content_index": 0})
+        yield "response.output_item.done", {**item, "item": _item(part, reply, done=True)}, False
+    response = responses_whole(reply, request, number)
+    yield f"response.{response['status']}", {"response": response}, False
+
+
+def _responses_text(part: Part, reply: Reply, place: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    refused = reply.stop_reason == "refusal"
+    yield "response.content_part.added", {**place, "part": _content("", refused)}, False
+    for delta in part.deltas:
+        if refused:
+            yield "response.refusal.delta", {**place, "delta": delta}, True
+        else:
+            yield "response.output_text.delta", {**place, "delta": delta, "logprobs": []}, True
+    if refused:
+        yield "response.refusal.done", {**place, "refusal": part.text}, False
+    else:
+        yield "response.output_text.done", {**place, "text": part.text, "logprobs": []}, False
+    yield "response.content_part.done", {**place, "part": _content(part.text, refused)}, False
+
+
+def _response(
+    request: Any, number: int, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "model": request.get("model"),
+        "output": output,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.get("instructions"),
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": request.get("tool_choice") or "auto",
+        "tools": request.get("tools") or [],
+        "top_p": 1.0,
+        "usage": usage,
+    }
+
+
+def _responses_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.prompt + usage.output,
+    }
+
+
+def _item_id(part: Part) -> str:
+    return f"fc_{part.id}" if part.kind == "tool" else part.id
+
+
+def _item(part: Part, reply: Reply, *, done: bool) -> dict[str, Any]:
+    text = part.text if done else ""
+    status = "completed" if done else "in_progress"
+    if part.kind == "tool":
+        call = {"type": "function_call", "id": _item_id(part), "call_id": part.id, "name": part.name}
+        return {**call, "arguments": text, "status": status}
+    if part.kind == "thinking":
+        summary = [{"type": "summary_text", "text": text}] if done else []
+        return {"type": "reasoning", "id": part.id, "summary": summary, "encrypted_content": f"sealed-{part.id}"}
+    content = [_content(text, reply.stop_reason == "refusal")] if done else []
+    return {"type": "message", "id": part.id, "role": "assistant", "status": status, "content": content}
+
+
+def _content(text: str, refused: bool) -> dict[str, Any]:
+    if refused:
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+# Chat Completions ----------------------------------------------------------------------------------------------------
+
+
+def chat_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
+    """The stream of one answer of Chat Completions."""
+    yield _chunk(request, number, {"role": "assistant", "content": ""})
+    tools = 0
+    for part in reply.parts(number):
+        if part.kind == "tool":
+            head = {"index": tools, "id": part.id, "type": "function"}
+            yield _chunk(request, number, {"tool_calls": [{**head, "function": {"name": part.name, "arguments": ""}}]})
+        for delta in part.deltas:
+            yield _chunk(request, number, _chat_delta(part, delta, tools, reply), counts=True)
+        tools += part.kind == "tool"
+    yield _chunk(request, number, {}, finish=FINISH[reply.stop_reason])
+    if (request.get("stream_options") or {}).get("include_usage"):
+        yield Event(None, {**_chat(request, number, ".chunk"), "choices": [], "usage": _chat_usage(reply, request)})
+    yield Event(None, "[DONE]")
+
+
+def chat_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
+    """The answer to a request without `stream`."""
+    message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+    for part in reply.parts(number):
+        if part.kind == "tool":
+            function = {"name": part.name, "arguments": part.text}
+            message.setdefault("tool_calls", []).append({"id": part.id, "type": "function", "function": function})
+        else:
+            message |= _chat_delta(part, part.text, 0, reply)
+    choice = {"index": 0, "message": message, "finish_reason": FINISH[reply.stop_reason], "logprobs": None}
+    return {**_chat(request, number, ""), "choices": [choice], "usage": _chat_usage(reply, request)}
+
+
+def chat_error_event(kind: str, number: int) -> Event:
+    """An error in the middle of a stream."""
+    return Event(None, {"error": {"message": f"{kind} in mid-stream", "type": kind, "param": None, "code": kind}})
+
+
+def _chat(request: Any, number: int, suffix: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": f"chat.completion{suffix}",
+        "created": CREATED,
+        "model": request.get("model"),
+    }
+
+
+def _chunk(
+    request: Any, number: int, delta: dict[str, Any], *, finish: str | None = None, counts: bool = False
+) -> Event:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+    return Event(None, {**_chat(request, number, ".chunk"), "choices": [choice]}, counts)
+
+
+def _chat_delta(part: Part, text: str, tool: int, reply: Reply) -> dict[str, Any]:
+    if part.kind == "tool":
+        return {"tool_calls": [{"index": tool, "function": {"arguments": text}}]}
+    if part.kind == "thinking":
+        return {"reasoning_content": text}
+    return {"refusal" if reply.stop_reason == "refusal" else "content": text}
+
+
+def _chat_usage(reply: Reply, request: Any) -> dict[str, Any]:
+    usage = reply.usage_for(request)
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.prompt + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+    }

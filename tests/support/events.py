@@ -1,0 +1,187 @@
+"""Events: one complete example of each kind, and a hypothesis strategy for any event that can be written down.
+
+    encode(EXAMPLES["plan_changed"])
+    @given(any_event())
+
+The strategy is read off the dataclasses, so that a new kind of event is covered without a word here; the examples are
+written by hand, since they stand for the persisted form. Knows nothing of which events may follow each other; `logs.py`
+does.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    Carried,
+    CompactionFailed,
+    ContextSwapped,
+    Diff,
+    Event,
+    FileVersion,
+    InstructionsLoaded,
+    Location,
+    ModeChanged,
+    ModelChanged,
+    NoteAdded,
+    PartialAnswer,
+    PermissionGranted,
+    Pinned,
+    PlanChanged,
+    PlanEntry,
+    SessionStarted,
+    ThoughtLevelChanged,
+    TitleChanged,
+    ToolReturned,
+    TurnEnded,
+    TurnRefused,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    JsonValue,
+    Resource,
+    ResourceLink,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+
+KINDS: tuple[type[Event], ...] = get_args(Event)
+
+_PROMPT = UserMessage(
+    "msg_1",
+    (
+        Text("Mach Grün daraus 🌱\n"),
+        Image("iVBORw0KGgo=", "image/png", "file:///shop/logo.png"),
+        ResourceLink("file:///shop/cart.py", "cart.py", "text/x-python", "the cart", 812, "Cart"),
+        Resource("file:///shop/notes.txt", "prices are cents", None, "text/plain"),
+        Resource("file:///shop/logo.bin", None, "AAEC", None),
+    ),
+)
+_CARRIED = Carried(
+    cwd="/shop",
+    additional_directories=("/lib",),
+    mode="accept-edits",
+    model="anthropic/claude",
+    thought_level="high",
+    instructions="You are careful.",
+    title="The cart",
+    plan=(PlanEntry("fix total", "in_progress", "high"),),
+    grants=("edit", "execute:make"),
+    cost=0.25,
+    turn_from=3,
+)
+_USAGE = Usage(10, 20, 30, 40, 0.0125)
+
+_EXAMPLES: tuple[Event, ...] = (
+    SessionStarted("/shop", ("/lib",), "plan", "anthropic/claude", "low"),
+    InstructionsLoaded("You are careful.", ("/shop/AGENTS.md",)),
+    UserPrompted("msg_1", _PROMPT.parts, (Text("Fix the total."),)),
+    PartialAnswer("msg_2", "I look", "hm"),
+    AssistantAnswered(
+        AssistantMessage(
+            "msg_2",
+            (
+                Thinking("hm", "anthropic", {"signature": "c2ln"}),
+                Text("I look."),
+                ToolCall("call_1", "read", {"path": "/shop/cart.py", "lines": [1, 2.5, None, True, {"a": "b"}]}),
+                ToolCall("call_2", "read", {}, '{"path": '),
+            ),
+            "anthropic/claude",
+            "tool_use",
+            _USAGE,
+        )
+    ),
+    ToolReturned(
+        ToolResult("call_1", (Text("1 class Cart:"), Image("iVBORw0KGgo=", "image/png")), True),
+        CallView(
+            "Read cart.py", "read", (Location("/shop/cart.py", 1),), (Diff("/shop/new.py", None, "x"),), {"lines": 1}
+        ),
+        (FileVersion("/shop/cart.py", "9f86d0"), FileVersion("/shop/gone.py", None)),
+    ),
+    NoteAdded("msg_3", "The context holds 4 messages."),
+    PlanChanged((PlanEntry("fix total", "completed", "low"),)),
+    ModeChanged("plan"),
+    ModelChanged("openai/gpt"),
+    ThoughtLevelChanged("low"),
+    PermissionGranted("execute:make"),
+    TitleChanged("The cart"),
+    TurnEnded("end_turn", "The model could not be reached."),
+    TurnRefused(3),
+    ContextSwapped(
+        compaction_id="compaction_1",
+        message_id="msg_4",
+        trigger="overflow",
+        summary="The total is fixed.",
+        sent=(Text("What happened so far: the total is fixed."),),
+        keep_from=7,
+        carried=_CARRIED,
+        tokens_before=90000,
+        tokens_after=4000,
+        pinned=(Pinned(3, _PROMPT),),
+        usage=_USAGE,
+        recipe="compact",
+        digest="e3b0c4",
+    ),
+    CompactionFailed("compaction_2", "threshold", "failed", "The summary was empty.", _USAGE),
+)
+EXAMPLES: dict[str, Event] = {event.kind: event for event in _EXAMPLES}
+"""One event of each kind, with every field set to something that is not its default."""
+
+
+def any_event(text: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Event]:
+    """Any event of any kind, however unlikely.
+
+    :param text: what strings to use; by default everything that UTF-8 can hold.
+    """
+    text = st.text(max_size=20) if text is None else text
+    return st.one_of([_values(kind, text) for kind in KINDS])
+
+
+def json_values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Any JSON value, with integers that no database column holds."""
+    leaves = st.none() | st.booleans() | st.integers() | st.integers(2**60, 2**200) | _FLOATS | text
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=8
+    )
+
+
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def _values(hint: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    if hint is str:
+        return text
+    if hint is int:
+        return st.integers()
+    if hint is float:
+        return _FLOATS
+    if hint is bool:
+        return st.booleans()
+    if hint is type(None):
+        return st.none()
+    if hint is JsonValue:
+        return json_values(text)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return st.builds(hint, **{name: _values(of, text) for name, of in get_type_hints(hint).items()})
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is Union or origin is types.UnionType:
+        return st.one_of([_values(of, text) for of in arguments])
+    if origin is tuple:
+        return st.lists(_values(arguments[0], text), max_size=3).map(tuple)
+    if origin is dict:
+        return st.dictionaries(text, _values(arguments[1], text), max_size=3)
+    raise TypeError(f"no strategy for {hint!r}: add one here")

@@ -1,0 +1,303 @@
+"""A model server on the loopback interface that plays a script to the real SDKs.
+
+    async with model_server([Reply(tool_calls=[ToolCall("read", {"path": "a.py"})]), Reply("Done.")]) as server:
+        async with connected_agent(home=tmp_path, env=server.env()) as agent:
+            await agent.prompt(await agent.new_session(repo.path), "Read a.py")
+        assert [call.body["model"] for call in server.calls] == ["claude-test", "claude-test"]
+
+    def answer(request: dict) -> Reply: ...                        # instead of a list: sees each call's JSON
+    model_server(answer, dialect="openai", context_window=50_000)
+
+Speaks Anthropic Messages, OpenAI Responses and Chat Completions, all at once by path, with token counts, models and
+Ollama's list of tags; `dialect` only says what `env()` and `model` stand for. A call with no reply left gets status 400
+and fails the test at the end. When a client hangs up in mid-answer, `server.wait_aborted()` returns. Owns playing the
+script (`support.replies`) and the record of the requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from support import dialect_anthropic, dialect_openai
+from support.http_server import Exchange, Request, http_server
+from support.replies import BEFORE_HEADERS, Event, Reply, ToolCall, Usage
+from support.waiting import Changes
+
+__all__ = ["BEFORE_HEADERS", "ModelServer", "Reply", "Request", "ToolCall", "Usage", "model_server"]
+
+KEY = "test-key"
+DialectName = Literal["anthropic", "openai", "chat", "ollama"]
+Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
+MODELS: dict[DialectName, str] = {
+    "anthropic": "claude-test",
+    "openai": "gpt-test",
+    "chat": "chat-test",
+    "ollama": "llama-test",
+}
+PROVIDERS: dict[DialectName, str] = {"anthropic": "anthropic", "openai": "openai", "chat": "local", "ollama": "ollama"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    events: Callable[[Reply, Any, int], Iterator[Event]]
+    whole: Callable[[Reply, Any, int], dict[str, Any]]
+    error: Callable[[int, str], dict[str, Any]]
+    error_event: Callable[[str, int], Event]
+
+
+_ANTHROPIC = _Dialect(
+    dialect_anthropic.events, dialect_anthropic.whole, dialect_anthropic.error, dialect_anthropic.error_event
+)
+_RESPONSES = _Dialect(
+    dialect_openai.responses_events,
+    dialect_openai.responses_whole,
+    dialect_openai.error,
+    dialect_openai.responses_error_event,
+)
+_CHAT = _Dialect(
+    dialect_openai.chat_events, dialect_openai.chat_whole, dialect_openai.error, dialect_openai.chat_error_event
+)
+_CALLS = {"/v1/messages": _ANTHROPIC, "/v1/responses": _RESPONSES, "/v1/chat/completions": _CHAT}
+
+
+class ModelServer:
+    """The script and what was asked; made by `model_server`.
+
+    :ivar requests: every HTTP request, also for models and token counts, in order of arrival.
+    :ivar calls: those which asked a model to answer, in order of arrival.
+    :ivar windows: context window in tokens by model; a model that is not here is unknown to `GET /v1/models/{id}`.
+    :ivar key: every other key is refused by Anthropic's and OpenAI's paths; None lets all pass.
+    """
+
+    def __init__(self, script: Script, dialect: DialectName, context_window: int | None) -> None:
+        self.dialect: DialectName = dialect
+        self.base_url = ""
+        self.key: str | None = KEY
+        self.requests: list[Request] = []
+        self.calls: list[Request] = []
+        self.windows: dict[str, int | None] = dict.fromkeys(MODELS.values(), context_window)
+        self.problems: list[str] = []
+        self._answer = script if callable(script) else None
+        self._replies: list[Reply] = [] if callable(script) else list(script)
+        self._changes = Changes()
+        self._held = 0
+
+    # For the test ----------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> str:
+        """`provider/model`, for `ACP_AGENT_MODEL`."""
+        return f"{PROVIDERS[self.dialect]}/{MODELS[self.dialect]}"
+
+    def env(self, dialect: DialectName | None = None) -> dict[str, str]:
+        """The environment that sends an agent here; `chat` and `ollama` need `write_config` as well."""
+        dialect = dialect or self.dialect
+        env = {"ACP_AGENT_MODEL": f"{PROVIDERS[dialect]}/{MODELS[dialect]}"}
+        if dialect == "anthropic":
+            return env | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": self.base_url}
+        if dialect == "openai":
+            return env | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{self.base_url}/v1"}
+        return env | {"LOCAL_API_KEY": KEY}
+
+    def write_config(self, home: Path, more: Mapping[str, Any] | None = None) -> Path:
+        """Write the agent's `config.yaml` with this server as the provider `local`, and as `ollama`.
+
+        :param home: what `start_agent` is given as `home`.
+        :param more: further top-level keys.
+        """
+        url = f"{self.base_url}/v1"
+        local = {"kind": "openai-chat", "base_url": url, "api_key_env": "LOCAL_API_KEY"}
+        path = home / "state" / "config.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        config = {"providers": {"local": local, "ollama": {"base_url": url}}, **(more or {})}
+        path.write_text(json.dumps(config, indent=2))  # JSON is YAML
+        return path
+
+    def add(self, *replies: Reply) -> None:
+        """Lengthen the script."""
+        self._replies += replies
+
+    @property
+    def remaining(self) -> int:
+        """How many replies were not asked for yet."""
+        return len(self._replies)
+
+    async def wait_calls(self, count: int, timeout: float = 5) -> Request:
+        """Wait until so many model calls have arrived, and return the last of these."""
+        await self._until(lambda: len(self.calls) >= count, timeout, f"{count} model calls")
+        return self.calls[count - 1]
+
+    async def wait_requests(self, count: int, timeout: float = 5) -> Request:
+        """Wait until so many requests of any kind have arrived, and return the last of these."""
+        await self._until(lambda: len(self.requests) >= count, timeout, f"{count} requests")
+        return self.requests[count - 1]
+
+    async def wait_held(self, count: int = 1, timeout: float = 5) -> None:
+        """Wait until so many replies have reached their `hold` or `hang`, counted from the server's start."""
+        await self._until(lambda: self._held >= count, timeout, f"{count} held replies")
+
+    async def wait_aborted(self, count: int = 1, timeout: float = 5) -> None:
+        """Wait until the client has hung up on so many model calls."""
+        await self._until(lambda: sum(call.aborted for call in self.calls) >= count, timeout, f"{count} aborted calls")
+
+    async def wait_finished(self, count: int = 1, timeout: float = 5) -> None:
+        """Wait until so many model calls were answered to the end."""
+        await self._until(lambda: sum(call.finished for call in self.calls) >= count, timeout, f"{count} whole answers")
+
+    async def _until(self, look: Callable[[], bool], timeout: float, what: str) -> None:
+        def describe() -> str:
+            seen = [f"{r.method} {r.path} finished={r.finished} aborted={r.aborted}" for r in self.requests]
+            return "\n".join([what, *seen[-20:]])
+
+        await self._changes.until(look, timeout, describe)
+
+    # For the clients -------------------------------------------------------------------------------------------------
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Answer one request."""
+        request = exchange.request
+        request.on_end = self._changes.notify
+        self.requests.append(request)
+        dialect = _CALLS.get(request.path) if request.method == "POST" else None
+        if not self._admitted(request):
+            await exchange.respond(401, self._error(request)(401, "invalid x-api-key"))
+        elif dialect is not None:
+            self.calls.append(request)
+            self._changes.notify()
+            await self._play(exchange, dialect)
+        else:
+            self._changes.notify()
+            await self._inform(exchange)
+
+    def _admitted(self, request: Request) -> bool:
+        if self.key is None or request.path == "/v1/chat/completions" or not request.path.startswith("/v1/"):
+            return True
+        offered = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        return offered == self.key or (request.path == "/v1/models" and self.dialect in ("chat", "ollama"))
+
+    def _error(self, request: Request) -> Callable[[int, str], dict[str, Any]]:
+        return _CALLS[request.path].error if request.path in _CALLS else self._dialect_of(request).error
+
+    def _dialect_of(self, request: Request) -> _Dialect:
+        return _ANTHROPIC if "anthropic-version" in request.headers else _RESPONSES
+
+    def _next_reply(self, request: Request) -> Reply:
+        if self._answer is not None:
+            try:
+                return self._answer(request.body)
+            except Exception as error:  # the client would only see a cut connection
+                return self._fail(f"the script raised {error!r}")
+        if self._replies:
+            return self._replies.pop(0)
+        return self._fail(f"no reply is left for model call {len(self.calls)}: {json.dumps(request.body)[-1500:]}")
+
+    def _fail(self, problem: str) -> Reply:
+        self.problems.append(problem)
+        return Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": problem[:200]}})
+
+    async def _play(self, exchange: Exchange, dialect: _Dialect) -> None:
+        request, number = exchange.request, len(self.calls)
+        reply = self._next_reply(request)
+        if reply.hold_after == BEFORE_HEADERS:
+            await self._hold(reply)
+        if reply.drop_after == BEFORE_HEADERS:
+            exchange.hang_up()
+        elif reply.http_status != 200:
+            body = dialect.error(reply.http_status, "as scripted") if reply.body is None else reply.body
+            await exchange.respond(reply.http_status, body, reply.headers)
+        elif reply.body is not None:
+            await exchange.respond(200, reply.body, reply.headers)
+        elif not request.body.get("stream"):
+            await exchange.respond(200, dialect.whole(reply, request.body, number), reply.headers)
+        else:
+            await self._stream(exchange, dialect, reply, number)
+
+    async def _stream(self, exchange: Exchange, dialect: _Dialect, reply: Reply, number: int) -> None:
+        await exchange.start(headers=reply.headers)
+        deltas = 0
+        # What happens after N deltas happens before the next one, or before the stream's end where none follows.
+        for event in [*dialect.events(reply, exchange.request.body, number), None]:
+            if event is None or event.delta:
+                if deltas == reply.hold_after:
+                    await self._hold(reply)
+                if reply.hang:
+                    self._held += 1
+                    self._changes.notify()
+                    await anyio.sleep_forever()
+                if deltas == reply.drop_after:
+                    exchange.hang_up()
+                    return
+                if reply.sse_error is not None and deltas == reply.fail_after:
+                    await exchange.send(dialect.error_event(reply.sse_error, number).encode())
+                    await exchange.end()
+                    return
+            if event is not None:
+                if event.delta:
+                    deltas += 1
+                    await anyio.sleep(reply.delay)
+                await exchange.send(event.encode())
+        await exchange.end()
+
+    async def _hold(self, reply: Reply) -> None:
+        if reply.hold is not None:
+            self._held += 1
+            self._changes.notify()
+            await reply.hold.wait()
+
+    async def _inform(self, exchange: Exchange) -> None:
+        request = exchange.request
+        what = (request.method, request.path)
+        anthropic = "anthropic-version" in request.headers
+        if what == ("POST", "/v1/messages/count_tokens"):
+            await exchange.respond(200, {"input_tokens": len(json.dumps(request.body)) // 4})
+        elif what == ("POST", "/v1/responses/input_tokens"):
+            tokens = len(json.dumps(request.body)) // 4
+            await exchange.respond(200, {"object": "response.input_tokens", "input_tokens": tokens})
+        elif what == ("GET", "/v1/models"):
+            models = [self._model(name, anthropic) for name in self.windows]
+            page = {"has_more": False, "first_id": None, "last_id": None} if anthropic else {"object": "list"}
+            await exchange.respond(200, {"data": models, **page})
+        elif what[0] == "GET" and (name := request.path.removeprefix("/v1/models/")) in self.windows:
+            await exchange.respond(200, self._model(name, anthropic))
+        elif what == ("GET", "/api/version"):
+            await exchange.respond(200, {"version": "0.14.0"})
+        elif what == ("GET", "/api/tags"):
+            await exchange.respond(200, {"models": [{"name": name, "model": name} for name in self.windows]})
+        elif what == ("POST", "/api/show"):
+            window = self.windows.get(str((request.body or {}).get("model")))
+            info = {"general.architecture": "llama", "llama.context_length": window}
+            await exchange.respond(200, {"model_info": info})
+        else:
+            await exchange.respond(404, self._dialect_of(request).error(404, f"no {request.path} here"))
+
+    def _model(self, name: str, anthropic: bool) -> dict[str, Any]:
+        return dialect_anthropic.model(name, self.windows[name]) if anthropic else dialect_openai.model(name)
+
+
+@asynccontextmanager
+async def model_server(
+    script: Script = (), dialect: DialectName = "anthropic", *, context_window: int | None = 200_000
+) -> AsyncGenerator[ModelServer, None]:
+    """Serve a script until the block ends.
+
+    :param script: replies in the order of the model calls, or a function from a call's JSON to its reply.
+    :param dialect: what `env()` and `model` default to; `chat` is a custom OpenAI-compatible provider.
+    :param context_window: tokens that the models say they take; None says nothing.
+    :raises AssertionError: at the end, when a call found no reply, unless the body of the `async with` raised already.
+    """
+    server = ModelServer(script, dialect, context_window)
+    async with http_server(server.serve) as server.base_url:
+        try:
+            yield server
+        except BaseException as error:
+            for problem in server.problems:
+                error.add_note(f"model server: {problem}")
+            raise
+    assert not server.problems, "\n".join(server.problems)

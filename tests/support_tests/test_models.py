@@ -1,0 +1,292 @@
+"""The model server, read by the real SDKs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+from anthropic import APIConnectionError as AnthropicConnectionError
+from anthropic import APIStatusError as AnthropicStatusError
+from anthropic import AsyncAnthropic, RateLimitError
+from httpx2 import HTTPError
+from openai import APIError, AsyncOpenAI, InternalServerError
+
+from support.models import BEFORE_HEADERS, ModelServer, Reply, ToolCall, Usage, model_server
+
+READ = ToolCall("read", {"path": "ä.py"}, id="call_x")
+FULL = Reply(["Hel", "lo"], thinking=["hm", "m"], tool_calls=[READ], usage=Usage(10, 5, cache_read=80, cache_write=7))
+TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
+ASK: dict[str, Any] = {"model": "claude-test", "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
+CHAT: dict[str, Any] = {"model": "chat-test", "messages": [{"role": "user", "content": "Hi"}]}
+RESPONSES: dict[str, Any] = {"model": "gpt-test", "input": "Hi"}
+
+
+def anthropic(server: ModelServer, key: str = "test-key") -> AsyncAnthropic:
+    return AsyncAnthropic(api_key=key, base_url=server.base_url, max_retries=0)
+
+
+def openai(server: ModelServer, key: str = "test-key") -> AsyncOpenAI:
+    return AsyncOpenAI(api_key=key, base_url=f"{server.base_url}/v1", max_retries=0)
+
+
+async def claude(client: AsyncAnthropic, **over: Any) -> Any:
+    """Stream to the end and return the message that the SDK put together."""
+    async with client.messages.stream(**{**ASK, **over}) as stream:
+        return await stream.get_final_message()
+
+
+async def test_anthropics_sdk_reads_thinking_text_tool_calls_and_usage() -> None:
+    async with model_server([FULL]) as server, anthropic(server) as client:
+        message = await claude(client, tools=TOOLS)
+    thinking, text, tool = message.content
+    assert (thinking.thinking, text.text) == ("hmm", "Hello")
+    assert thinking.signature
+    assert (tool.id, tool.name, tool.input) == ("call_x", "read", {"path": "ä.py"})
+    assert message.stop_reason == "tool_use"
+    usage = message.usage
+    assert (usage.input_tokens, usage.output_tokens) == (10, 5)
+    assert (usage.cache_read_input_tokens, usage.cache_creation_input_tokens) == (80, 7)
+    assert server.calls[0].headers["authorization"] == "Bearer test-key"
+    assert server.calls[0].mentions("Hi")
+    assert server.calls[0].body["stream"] is True
+
+
+async def test_anthropics_sdk_reads_an_answer_that_is_not_streamed() -> None:
+    async with model_server([FULL]) as server, anthropic(server) as client:
+        message = await client.messages.create(**ASK)
+        assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
+        assert message.stop_reason == "tool_use"
+
+
+async def test_anthropics_sdk_reads_windows_and_token_counts() -> None:
+    async with model_server(context_window=12_345) as server, anthropic(server) as client:
+        assert (await client.models.retrieve("claude-test")).max_input_tokens == 12_345
+        assert "claude-test" in [model.id async for model in client.models.list()]
+        with pytest.raises(AnthropicStatusError) as caught:
+            await client.models.retrieve("nobody")
+        assert caught.value.status_code == 404
+        count = await client.messages.count_tokens(model="claude-test", messages=ASK["messages"])
+        assert count.input_tokens > 0
+        assert server.calls == []
+        assert len(server.requests) == 4
+
+
+async def test_openais_sdk_reads_responses() -> None:
+    async with (
+        model_server([FULL]) as server,
+        openai(server) as client,
+        client.responses.stream(**RESPONSES) as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        response = await stream.get_final_response()
+    reasoning, message, call = response.output
+    assert reasoning.type == "reasoning"
+    assert reasoning.summary[0].text == "hmm"
+    assert message.type == "message"
+    assert response.output_text == "Hello"
+    assert call.type == "function_call"
+    assert (call.call_id, call.name, json.loads(call.arguments)) == ("call_x", "read", {"path": "ä.py"})
+    assert response.status == "completed"
+    assert response.usage is not None
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (97, 5)
+    assert response.usage.input_tokens_details.cached_tokens == 80
+    assert kinds.count("response.output_text.delta") == 2
+    assert kinds.count("response.reasoning_summary_text.delta") == 2
+
+
+async def test_openais_sdk_reads_chat_completions_with_usage() -> None:
+    async with model_server([FULL, Reply("x")], dialect="chat") as server, openai(server, key="any") as client:
+        chunks = [
+            chunk
+            async for chunk in await client.chat.completions.create(
+                **CHAT, stream=True, stream_options={"include_usage": True}
+            )
+        ]
+        plain = [c async for c in await client.chat.completions.create(**CHAT, stream=True)]
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert "".join(delta.content or "" for delta in deltas) == "Hello"
+    assert "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas) == "hmm"
+    calls = [call for delta in deltas for call in delta.tool_calls or []]
+    assert (calls[0].id, {call.index for call in calls}) == ("call_x", {0})
+    assert json.loads("".join(call.function.arguments or "" for call in calls if call.function)) == {"path": "ä.py"}
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "tool_calls"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.prompt_tokens == 97
+    assert all(chunk.usage is None for chunk in plain)
+
+
+async def test_openais_sdk_reads_answers_that_are_not_streamed_and_models() -> None:
+    async with model_server([FULL, FULL]) as server, openai(server) as client:
+        assert (await client.responses.create(**RESPONSES)).output_text == "Hello"
+        message = (await client.chat.completions.create(**CHAT)).choices[0].message
+        assert message.content == "Hello"
+        assert message.tool_calls
+        assert "gpt-test" in [model.id async for model in client.models.list()]
+
+
+@pytest.mark.parametrize(
+    ("stop", "status", "finish"),
+    [("max_tokens", "incomplete", "length"), ("refusal", "completed", "stop")],
+)
+async def test_other_stop_reasons_reach_each_sdk_in_its_own_words(stop: str, status: str, finish: str) -> None:
+    reply = Reply("No", stop=stop)
+    async with model_server(lambda request: reply) as server:
+        async with anthropic(server) as client:
+            assert (await claude(client)).stop_reason == stop
+        async with openai(server) as client:
+            response = await client.responses.create(**RESPONSES)
+            assert response.status == status
+            async with client.responses.stream(**RESPONSES) as stream:
+                assert [event async for event in stream][-1].type == f"response.{status}"
+            assert (await client.chat.completions.create(**CHAT)).choices[0].finish_reason == finish
+
+
+async def test_broken_arguments_reach_the_client_as_they_stand() -> None:
+    async with model_server([Reply(tool_calls=[ToolCall("read", '{"path": ')])]) as server, openai(server) as client:
+        async with client.responses.stream(**RESPONSES) as stream:
+            response = await stream.get_final_response()
+        assert response.output[0].type == "function_call"
+        assert response.output[0].arguments == '{"path": '
+
+
+async def test_a_status_comes_with_headers_and_the_dialects_error() -> None:
+    limited, broken = Reply(http_status=429, headers={"retry-after": "7"}), Reply(http_status=500)
+    async with model_server([limited, broken]) as server:
+        async with anthropic(server) as client:
+            with pytest.raises(RateLimitError) as caught:
+                await claude(client)
+            assert caught.value.response.headers["retry-after"] == "7"
+            assert caught.value.body["error"]["type"] == "rate_limit_error"  # type: ignore[index]
+        async with openai(server) as client:
+            with pytest.raises(InternalServerError):
+                await client.responses.create(**RESPONSES)
+
+
+async def test_a_wrong_key_is_refused() -> None:
+    async with model_server([Reply("x")]) as server, anthropic(server, key="wrong") as client:
+        with pytest.raises(AnthropicStatusError) as caught:
+            await claude(client)
+        assert caught.value.status_code == 401
+        assert server.remaining == 1
+
+
+async def test_an_error_in_mid_stream_is_raised_by_each_sdk() -> None:
+    reply = Reply(["a", "b"], sse_error="overloaded_error", fail_after=1)
+    async with model_server(lambda request: reply) as server:
+        async with anthropic(server) as client:
+            with pytest.raises(AnthropicStatusError, match="overloaded_error"):
+                await claude(client)
+        async with openai(server) as client:
+            with pytest.raises(APIError, match="overloaded_error"):
+                async for _ in await client.chat.completions.create(**CHAT, stream=True):
+                    pass
+            events = [event async for event in await client.responses.create(**RESPONSES, stream=True)]
+            assert events[-1].type == "error"
+
+
+async def test_a_cut_connection_loses_nothing_that_was_sent_before() -> None:
+    async with model_server([Reply(["a", "b", "c"], drop_after=2)]) as server, anthropic(server) as client:
+        heard: list[str] = []
+
+        async def listen() -> None:
+            async with client.messages.stream(**ASK) as stream:
+                stream_text = stream.text_stream
+                while True:
+                    heard.append(await anext(stream_text))
+
+        with pytest.raises((HTTPError, AnthropicConnectionError)):
+            await listen()
+        assert heard == ["a", "b"]
+        assert not server.calls[0].finished
+
+
+async def test_a_connection_can_be_cut_before_any_answer() -> None:
+    async with model_server([Reply(drop_after=BEFORE_HEADERS)]) as server, anthropic(server) as client:
+        with pytest.raises(AnthropicConnectionError):
+            await claude(client)
+
+
+async def test_a_held_reply_goes_on_when_the_event_is_set() -> None:
+    hold = anyio.Event()
+    async with model_server([Reply(["a", "b"], hold=hold, hold_after=1)]) as server, anthropic(server) as client:
+        async with client.messages.stream(**ASK) as stream:
+            texts = stream.text_stream
+            assert await anext(texts) == "a"
+            await server.wait_held()
+            hold.set()
+            assert await anext(texts) == "b"
+        await server.wait_finished()
+
+
+async def test_the_server_notices_a_client_that_hangs_up() -> None:
+    async with model_server([Reply("a", hang=True)]) as server, anthropic(server) as client:
+        with anyio.CancelScope() as scope:
+            async with client.messages.stream(**ASK):
+                await server.wait_held()
+                scope.cancel()
+        await server.wait_aborted()
+        assert server.calls[0].aborted
+
+
+async def test_a_client_that_waits_before_any_headers_is_noticed_too() -> None:
+    never = anyio.Event()
+    async with model_server([Reply(hold=never, hold_after=BEFORE_HEADERS)]) as server, openai(server) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: client.responses.create(**RESPONSES))
+            await server.wait_held()
+            tasks.cancel_scope.cancel()
+        await server.wait_aborted()
+
+
+async def test_one_connection_serves_several_calls() -> None:
+    async with model_server([Reply("a"), Reply("b")]) as server, anthropic(server) as client:
+        await claude(client)
+        await claude(client)
+        assert [call.connection for call in server.calls] == [1, 1]
+        assert await server.wait_calls(2) is server.calls[1]
+
+
+async def test_a_function_sees_each_call_and_a_call_without_a_reply_fails_the_test() -> None:
+    async with model_server(lambda request: Reply(request["model"])) as server, anthropic(server) as client:
+        assert (await claude(client)).content[0].text == "claude-test"
+
+    async def ask_in_vain() -> None:
+        async with model_server([]) as server, anthropic(server) as client:
+            with pytest.raises(AnthropicStatusError):
+                await claude(client)
+
+    with pytest.raises(AssertionError, match="no reply is left for model call 1"):
+        await ask_in_vain()
+
+
+async def test_unless_told_usage_grows_with_the_request() -> None:
+    async with model_server(lambda request: Reply("x")) as server, anthropic(server) as client:
+        small = (await claude(client)).usage.input_tokens
+        large = (await claude(client, system="s" * 4000)).usage.input_tokens
+    assert large - small >= 1000
+
+
+async def test_ollamas_paths_answer_without_a_key() -> None:
+    async with model_server(dialect="ollama", context_window=8_000) as server, anthropic(server) as client:
+        tags = await client.get("/api/tags", cast_to=dict[str, Any])
+        assert "llama-test" in [model["name"] for model in tags["models"]]
+        shown = await client.post("/api/show", cast_to=dict[str, Any], body={"model": "llama-test"})
+        assert shown["model_info"]["llama.context_length"] == 8_000
+
+
+async def test_the_environment_and_the_config_point_here(tmp_path: Path) -> None:
+    async with model_server(dialect="chat") as server:
+        assert server.env("anthropic") == {
+            "ACP_AGENT_MODEL": "anthropic/claude-test",
+            "ANTHROPIC_API_KEY": "test-key",
+            "ANTHROPIC_BASE_URL": server.base_url,
+        }
+        assert server.env("openai")["OPENAI_BASE_URL"] == f"{server.base_url}/v1"
+        assert server.env() == {"ACP_AGENT_MODEL": "local/chat-test", "LOCAL_API_KEY": "test-key"}
+        config = yaml.safe_load(server.write_config(tmp_path, {"max_turn_requests": 3}).read_text())
+    assert config["max_turn_requests"] == 3
+    assert config["providers"]["local"]["base_url"] == f"{server.base_url}/v1"
