@@ -167,7 +167,7 @@ def _answer_blocks(message: AssistantMessage, thinking_of: str | None) -> list[J
             case ToolCall():
                 blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)})
             case Thinking():
-                if part.data and part.provider == thinking_of:
+                if part.provider == thinking_of and part.data.get("type") in ("thinking", "redacted_thinking"):
                     blocks.append(_thinking_block(part))
     # Thinking alone is no answer: it stands there after an answer that was cut off.
     said = any(isinstance(block, dict) and block["type"] in ("text", "tool_use") for block in blocks)

@@ -133,7 +133,7 @@ def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[Js
                 items.append({"type": "function_call", **call})
                 said = True
             case Thinking():
-                if part.data and part.provider == thinking_of:
+                if part.provider == thinking_of and part.data.get("type") == "reasoning":
                     items.append(dict(part.data))
     # A reasoning item that nothing follows is refused.
     return items if said else []

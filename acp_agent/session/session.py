@@ -163,7 +163,8 @@ class Session:
         """Catch up with the log, and close what a killed process left open in it."""
         await self.host.log.refresh()
         if self.host.context.turn_from is not None:
-            await self.host.append(*closing_events(self.host.context, "interrupted"), TurnEnded("interrupted"))
+            closing = closing_events(self.host.context, "interrupted")
+            await self.host.append(*closing, TurnEnded("interrupted"), await self.host.read_instructions())
         self.host.begin_turn()
 
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
@@ -255,7 +256,11 @@ class Session:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
         await self.host.show(CommandsUpdated(commands(await self.host.library())))
         if self.host.context.baseline:
-            await self.host.show_usage()
+            try:
+                await self.host.show_usage()
+            except AgentError as error:
+                # Without a model there is no window to speak of; the next prompt will say what to set.
+                _log.info("no usage to show for %s: %s", self.session_id, error)
 
     async def replay(self, events: AsyncIterator[LoggedEvent]) -> None:
         """Show the whole log."""

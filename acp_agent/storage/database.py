@@ -149,9 +149,11 @@ _ADVICE = f"Check who owns it and what permissions it has, {_ELSEWHERE}."
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    version = _pragma(connection, "user_version")
-    application = _pragma(connection, "application_id")
-    empty = not application and not version and not _pragma(connection, "schema_version")
+    # As of one moment: another process may be making its tables.
+    with transaction(connection, "DEFERRED"):
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+        empty = not application and not version and not _pragma(connection, "schema_version")
     if application != APPLICATION_ID and not empty:
         raise StorageError(
             f"{path} is a database of another program. It was left as it is: move it away, {_ELSEWHERE}."

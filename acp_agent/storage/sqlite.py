@@ -121,10 +121,7 @@ class SqliteStore:
         while batch:
             for logged in batch:
                 yield logged
-            after = batch[-1].seq
-            if after == head:
-                return
-            _, batch = await self._run(_read_batch, session_id, after, head)
+            _, batch = await self._run(_read_batch, session_id, batch[-1].seq, head)
 
     async def list(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
         """Sessions, newest first, of one directory where `cwd` is given.

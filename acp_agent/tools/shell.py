@@ -27,48 +27,11 @@ _BEYOND_QUOTING = re.compile(r"[\\`$\x00-\x08\x0a-\x1f]")
 _PUNCTUATION = "();<>|&{}"
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 # What runs something else, so that its name says nothing about what happens.
-_WRAPPERS = frozenset(
-    {
-        "!",
-        ".",
-        "[[",
-        "bash",
-        "builtin",
-        "case",
-        "command",
-        "coproc",
-        "dash",
-        "do",
-        "doas",
-        "env",
-        "eval",
-        "exec",
-        "fish",
-        "for",
-        "function",
-        "if",
-        "ionice",
-        "ksh",
-        "nice",
-        "nohup",
-        "parallel",
-        "select",
-        "setsid",
-        "sh",
-        "source",
-        "ssh",
-        "stdbuf",
-        "sudo",
-        "time",
-        "timeout",
-        "trap",
-        "until",
-        "watch",
-        "while",
-        "xargs",
-        "zsh",
-    }
-)
+_WRAPPER_NAMES = """
+    ! . [[ bash builtin command coproc dash doas env eval exec fish ionice ksh nice nohup parallel setsid sh source ssh
+    stdbuf sudo time timeout trap watch xargs zsh
+"""
+_WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 
 
 class _ShellArguments(Arguments):

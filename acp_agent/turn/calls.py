@@ -6,6 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+import anyio
+
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import Text, ToolCall, ToolResult
 from acp_agent.errors import ToolError
@@ -25,6 +27,8 @@ from acp_agent.turn.updates import (
 
 SHOWN_OUTPUT = 20_000
 """Characters of a running command's output that an editor is shown; the newest."""
+OUTPUT_SECONDS = 0.1
+"""At least so long between two pictures of a command's output, each of which is sent whole."""
 
 Ending: TypeAlias = Literal["answered", "cancelled"]
 
@@ -129,6 +133,7 @@ class _Reporter:
         self._host = host
         self._call_id = call_id
         self._output = ""
+        self._shown_at = -OUTPUT_SECONDS
 
     async def report(self, progress: Progress) -> None:
         match progress:
@@ -136,4 +141,7 @@ class _Reporter:
                 await self._host.show(CallTerminal(self._call_id, terminal_id))
             case OutputArrived(text):
                 self._output = (self._output + text)[-SHOWN_OUTPUT:]
-                await self._host.show(CallOutput(self._call_id, self._output))
+                now = anyio.current_time()
+                if now - self._shown_at >= OUTPUT_SECONDS:
+                    self._shown_at = now
+                    await self._host.show(CallOutput(self._call_id, self._output))

@@ -37,6 +37,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
             turn_from = host.context.turn_from
             if turn_from is not None:
                 await host.append(TurnRefused(turn_from))
+                await host.show_usage()
             return TurnResult("refusal", answer)
         await host.show_usage()
         if answer.stop_reason in ("max_tokens", "context_overflow"):

@@ -27,6 +27,14 @@ def router(**handlers: Handler) -> Router:
     return made
 
 
+async def echo(call: Call, params: JsonObject) -> JsonValue:
+    return params
+
+
+async def forever(call: Call, params: JsonObject) -> JsonValue:
+    await anyio.sleep_forever()
+
+
 def request(id: Any, method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 

@@ -362,7 +362,7 @@ async def test_the_connection_is_used_again(dialect: str) -> None:
         await collect(provider, request())
         await server.wait_finished()
         await collect(provider, request())
-    assert len({call.client for call in server.calls}) == 1
+    assert len({call.connection for call in server.calls}) == 1
 
 
 async def test_the_window_comes_from_anthropic_and_is_asked_for_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -198,6 +199,21 @@ async def test_large_events_are_all_read(open_store: Open) -> None:
     async with opened(open_store) as store:
         logged = await store.create("s1", "/shop", [], notes(*(str(number) * 3_000_000 for number in range(4))))
         assert await read(store, "s1") == list(logged)
+
+
+async def test_reading_a_log_of_large_events_does_not_take_them_all_into_memory(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        for number in range(40):
+            await store.append("s1", 1 + number, notes("x" * 1_000_000))
+        tracemalloc.start()
+        try:
+            async for _ in store.events("s1"):
+                pass
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 20_000_000
 
 
 async def test_reading_ends_at_the_head_that_the_log_had_and_does_not_hinder_writing(open_store: Open) -> None:

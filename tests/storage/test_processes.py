@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import pytest
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import NoteAdded, SessionStarted
+from acp_agent.storage.database import open_database
 from acp_agent.storage.sqlite import SqliteStore
 from support.checkout import REPOSITORY
 
@@ -167,19 +170,41 @@ async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_l
 async def test_a_task_that_is_cancelled_past_anyio_does_not_disturb_the_next_one(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    notes = [NoteAdded("msg", "x")] * 1000
+    with anyio.fail_after(30):
+        for number in range(20):
+            head = (await store.record("s1")).head
+            first = asyncio.create_task(store.append("s1", head, notes))
+            for _ in range(5 * number):
+                await anyio.lowlevel.checkpoint()
+            first.cancel()
+            await asyncio.wait([first])
+            # The first one's thread may be anywhere in its transaction.
+            await store.create(f"s2-{number}", "/shop", [], [SessionStarted("/shop")])
+            assert (await store.record("s1")).head in (head, head + len(notes))
+    await store.aclose()
+
+
+def test_threads_that_make_one_database_at_the_same_time_all_get_it(tmp_path: Path) -> None:
+    count = 6
+    for number in range(12):
+        together = threading.Barrier(count)
+
+        def make(path: Path = tmp_path / f"{number}.db", together: threading.Barrier = together) -> None:
+            together.wait(10)
+            open_database(path).close()
+
+        with ThreadPoolExecutor(count) as pool:
+            for made in [pool.submit(make) for _ in range(count)]:
+                made.result(20)
+
+
+async def test_a_database_that_another_process_is_making_is_waited_for(path: Path) -> None:
+    path.touch()
     with anyio.fail_after(20), closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        first = asyncio.create_task(store.append("s1", 1, [NoteAdded("msg", "first"), NoteAdded("msg", "first")]))
-        # Its thread waits for the lock by now, or does not exist yet; both must be harmless.
-        for _ in range(50):
-            await anyio.lowlevel.checkpoint()
-        first.cancel()
-        await asyncio.wait([first])
-        second = asyncio.create_task(store.create("s2", "/shop", [], [SessionStarted("/shop")]))
-        for _ in range(50):
+        opening = asyncio.create_task(SqliteStore.open(path))
+        for _ in range(2000):
             await anyio.lowlevel.checkpoint()
         holder.execute("COMMIT")
-        await second
-        assert (await store.record("s1")).head in (1, 3)
-        assert (await store.record("s2")).head == 1
-    await store.aclose()
+        await (await opening).aclose()

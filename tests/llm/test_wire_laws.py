@@ -1,0 +1,196 @@
+"""What holds for the wire form of every legal history, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation import messages as m
+from acp_agent.llm import anthropic_wire, openai_chat_wire, openai_responses_wire
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import ModelRequest, ToolDefinition
+
+TEXT = st.sampled_from(["", " \n", "Hello", "Grüße, Welt", '{"a": 1}'])
+JSON = st.dictionaries(st.sampled_from("abc"), st.none() | st.booleans() | st.integers(-5, 5) | TEXT, max_size=2)
+IMAGE = st.sampled_from([m.Image("aWk=", "image/png"), m.Image("aWk=", "image/tiff"), m.Image("", "image/png")])
+USER_PART = st.one_of(
+    TEXT.map(m.Text),
+    IMAGE,
+    st.builds(m.ResourceLink, st.just("file:///a"), st.just("a"), size=st.none() | st.just(3)),
+    st.builds(m.Resource, st.just("file:///a"), text=st.none() | TEXT, blob=st.none() | st.just("aWk=")),
+)
+THINKING = st.one_of(
+    st.builds(
+        m.Thinking,
+        TEXT,
+        st.sampled_from(["anthropic", "openai", "local", ""]),
+        st.sampled_from([{}, {"type": "thinking", "signature": "s"}, {"type": "reasoning", "id": "rs"}, {"extra_content": {"0": {"google": {}}}}]),
+    ),
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[m.Message, ...]:
+    """User messages, answers whose calls have their results right after, in any order that can come about."""
+    messages: list[m.Message] = [m.UserMessage("u0", tuple(draw(st.lists(USER_PART, max_size=3))))]
+    for number in range(draw(st.integers(0, 5))):
+        if draw(st.booleans()):
+            messages.append(m.UserMessage(f"u{number}", tuple(draw(st.lists(USER_PART, max_size=3)))))
+            continue
+        said: list[m.AssistantPart] = list(draw(st.lists(THINKING | TEXT.map(m.Text), max_size=3)))
+        calls = [
+            m.ToolCall(f"call_{number}_{index}", "read", draw(JSON), invalid=draw(st.none() | st.just("{")))
+            for index in range(draw(st.integers(0, 3)))
+        ]
+        messages.append(m.AssistantMessage(f"a{number}", (*said, *calls)))
+        messages += [
+            m.ToolResult(call.id, tuple(draw(st.lists(TEXT.map(m.Text) | IMAGE, max_size=2))), draw(st.booleans()))
+            for call in calls
+        ]
+    if isinstance(messages[-1], m.AssistantMessage):
+        messages.append(m.UserMessage("last", (m.Text("Go on."),)))
+    return tuple(messages)
+
+
+@st.composite
+def continued(draw: st.DrawFn) -> tuple[tuple[m.Message, ...], int]:
+    """A history, and a length at which it was a request before: after a user's message or all results of an answer."""
+    history = draw(histories())
+    places = [
+        index + 1
+        for index, message in enumerate(history)
+        if isinstance(message, m.UserMessage)
+        or (isinstance(message, m.ToolResult) and not isinstance(next(iter(history[index + 1 :]), None), m.ToolResult))
+    ]
+    return history, draw(st.sampled_from(places))
+
+
+TOOLS = (ToolDefinition("read", "Reads.", {"type": "object"}), ToolDefinition("list", "Lists.", {"type": "object"}))
+
+
+def request(messages: tuple[m.Message, ...], *, tools: bool = True, system: str = "Be brief.") -> ModelRequest:
+    return ModelRequest("m", system, messages, TOOLS if tools else (), thought_level="high", conversation_id="c")
+
+
+def unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: unmarked(inner) for key, inner in value.items() if key != "cache_control"}
+    return [unmarked(inner) for inner in value] if isinstance(value, list) else value
+
+
+# Anthropic -----------------------------------------------------------------------------------------------------------
+
+
+def flat(body: Any) -> list[tuple[str, str]]:
+    """Blocks with their roles: that is all the API sees of where one message ends and the next begins."""
+    return [
+        (message["role"], json.dumps(unmarked(block), sort_keys=True))
+        for message in body["messages"]
+        for block in message["content"]
+    ]
+
+
+@given(histories(), st.booleans(), st.sampled_from(["", "Be brief."]))
+def test_anthropic_history_is_legal(history: tuple[m.Message, ...], tools: bool, system: str) -> None:
+    asked = request(history, tools=tools, system=system)
+    body: Any = anthropic_wire.request_body(asked, ModelProfile(thinking="adaptive"), "anthropic")
+    roles = [message["role"] for message in body["messages"]]
+    assert roles[0] == roles[-1] == "user"
+    assert all(one != two for one, two in zip(roles, roles[1:], strict=False))
+    assert json.dumps(body).count('"cache_control"') <= 4
+    for index, message in enumerate(body["messages"]):
+        assert message["content"]
+        uses = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        for block in message["content"]:
+            assert block["type"] != "text" or block["text"].strip()
+            assert block["type"] != "tool_result" or block["content"]
+            if block["type"] in ("thinking", "redacted_thinking"):
+                assert "cache_control" not in block
+        if uses:
+            following = body["messages"][index + 1]["content"]
+            assert [block.get("tool_use_id") for block in following[: len(uses)]] == uses
+            assert all(block["type"] != "tool_result" for block in following[len(uses) :])
+
+
+@given(continued())
+def test_anthropic_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ...], int]) -> None:
+    history, length = continuation
+    earlier: Any = anthropic_wire.request_body(request(history[:length]), ModelProfile(), "anthropic")
+    later: Any = anthropic_wire.request_body(request(history), ModelProfile(), "anthropic")
+    assert earlier["tools"] == later["tools"]
+    assert earlier["system"] == later["system"]
+    assert flat(later)[: len(flat(earlier))] == flat(earlier)
+
+
+@given(histories())
+def test_anthropic_marks_the_end_of_what_is_sent(history: tuple[m.Message, ...]) -> None:
+    body: Any = anthropic_wire.request_body(request(history), ModelProfile(), "anthropic")
+    assert "cache_control" in body["messages"][-1]["content"][-1]
+    assert "cache_control" in body["tools"][-1]
+    assert "cache_control" in body["system"][-1]
+
+
+# OpenAI --------------------------------------------------------------------------------------------------------------
+
+
+@given(histories())
+def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
+    body: Any = openai_responses_wire.request_body(request(history), ModelProfile(), "openai")
+    open_calls: list[str] = []
+    for item in body["input"]:
+        if item.get("type") == "function_call":
+            open_calls.append(item["call_id"])
+            json.loads(item["arguments"])
+        elif item.get("type") == "function_call_output":
+            open_calls.remove(item["call_id"])
+            assert item["output"]
+        else:
+            assert not open_calls
+            assert item.get("content") or item.get("type") == "reasoning"
+    assert not open_calls
+
+
+@given(continued())
+def test_responses_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ...], int]) -> None:
+    history, length = continuation
+    earlier = openai_responses_wire.wire_items(history[:length], "openai")
+    later = openai_responses_wire.wire_items(history, "openai")
+    assert later[: len(earlier)] == earlier
+
+
+@given(histories(), st.booleans())
+def test_chat_history_is_legal(history: tuple[m.Message, ...], images: bool) -> None:
+    body: Any = openai_chat_wire.request_body(request(history), ModelProfile(images=images), "local")
+    first, *rest = body["messages"]
+    assert first["role"] == "system"
+    open_calls: list[str] = []
+    before = ""
+    for message in rest:
+        if message["role"] == "tool":
+            open_calls.remove(message["tool_call_id"])
+            assert message["content"]
+        else:
+            assert not open_calls
+            assert message["role"] == "assistant" or message["role"] != before
+            assert message.get("content") or message.get("tool_calls")
+        for call in message.get("tool_calls", []):
+            open_calls.append(call["id"])
+            json.loads(call["function"]["arguments"])
+        before = message["role"]
+    assert not open_calls
+    assert before in ("user", "tool")
+    assert images or "image_url" not in json.dumps(rest)
+
+
+@given(continued())
+def test_chat_prefix_stays_the_same_up_to_the_last_users_message(
+    continuation: tuple[tuple[m.Message, ...], int],
+) -> None:
+    history, length = continuation
+    earlier = openai_chat_wire.wire_messages(history[:length], "local")
+    later = openai_chat_wire.wire_messages(history, "local")
+    closed = earlier[:-1] if earlier[-1]["role"] == "user" else earlier
+    assert later[: len(closed)] == closed

@@ -1,0 +1,108 @@
+"""Schemas and complaints of the tools' arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from support.workspace import Workspace
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.errors import ToolError
+from acp_agent.tools.registry import default_tools
+from acp_agent.tools.tool import Tool
+
+TOOLS = default_tools()
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+async def complaint(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.prepare(tool, **arguments)
+    return str(caught.value)
+
+
+def test_the_tools_come_in_a_fixed_order() -> None:
+    assert [tool.name for tool in TOOLS] == ["read", "write", "edit", "list", "glob", "grep", "shell", "plan"]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_schema_is_sound_compact_and_always_the_same(tool: Tool) -> None:
+    schema = tool.input_schema
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    text = json.dumps(schema)
+    assert not any(key in text for key in ('"title"', "$ref", "$defs", '"null"'))
+    assert len(text) < 1200
+    assert json.dumps(type(tool)().input_schema) == text
+
+
+def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> None:
+    schemas = {tool.name: tool.input_schema for tool in TOOLS}
+    assert schemas["read"]["required"] == ["path"]
+    assert schemas["edit"]["required"] == ["path", "edits"]
+    assert "required" not in schemas["list"]
+    edit = cast("JsonObject", cast("JsonObject", schemas["edit"]["properties"])["edits"])
+    assert cast("JsonObject", edit["items"])["required"] == ["old_text", "new_text"]
+
+
+async def test_a_missing_argument_is_named_with_its_place(workspace: Workspace) -> None:
+    assert await complaint(workspace, "edit", path="a", edits=[{"new_text": "x"}]) == (
+        "edit: `edits[0].old_text` is missing."
+    )
+
+
+async def test_an_unknown_argument_is_reported_with_those_that_exist(workspace: Workspace) -> None:
+    assert await complaint(workspace, "read", path="a", file="b") == (
+        "read: there is no argument `file` (it takes path, offset, limit)."
+    )
+
+
+async def test_all_complaints_come_at_once_and_not_too_many(workspace: Workspace) -> None:
+    assert await complaint(workspace, "read", offset=0, limit="many") == (
+        "read: `path` is missing; `offset` should be greater than or equal to 1; "
+        "`limit` should be a valid integer, unable to parse string as an integer."
+    )
+    assert "and 5 more" in await complaint(workspace, "plan", entries=[{}] * 10)
+
+
+async def test_a_lone_surrogate_is_refused(workspace: Workspace) -> None:
+    assert "no valid Unicode" in await complaint(workspace, "write", path="a", content="x\ud800")
+
+
+async def test_a_null_stands_for_an_argument_that_is_left_out(workspace: Workspace) -> None:
+    workspace.file("a.txt", "hello")
+    assert "a.txt:1:hello" in await workspace.text("grep", pattern="hell", glob=None)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    tool=st.sampled_from(TOOLS),
+    arguments=st.dictionaries(
+        st.sampled_from(["path", "edits", "content", "command", "pattern", "entries", "cwd", "offset", "glob", "x"]),
+        json_values,
+        max_size=5,
+    ),
+)
+async def test_any_arguments_are_prepared_or_refused_in_a_sentence(
+    workspace: Workspace, tool: Tool, arguments: JsonObject
+) -> None:
+    view = tool.preview(arguments)
+    assert view.title
+    assert len(view.title.splitlines()) == 1
+    try:
+        prepared = await tool.prepare(arguments, workspace.environment)
+    except ToolError as error:
+        str(error).encode()
+        assert len(str(error)) < 3000
+    else:
+        assert len(prepared.view.title.splitlines()) == 1
+        assert prepared.view.kind == view.kind
