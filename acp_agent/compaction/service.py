@@ -1,8 +1,8 @@
 """`CompactionService`: from a context and a prompt to an accepted summary.
 
 It plans the cut, asks the model over the live prefix (same system prompt, same tools, same messages, one message more,
-so that the provider's cache is hit), and accepts only a summary that is whole, not empty and worth it. Its model call is
-handed in; what comes of the result is the caller's business, who owns the log.
+so that the provider's cache is hit), and accepts only a summary that is whole, not empty and worth it. Its model call
+is handed in; what comes of the result is the caller's business, who owns the log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Closing a turn that did not end by itself, so that the log is legal again.
 
-Used when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn: what the user
-had already seen of an answer becomes a message, and every call without a result gets one.
+Used when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn: what the
+user had already seen of an answer becomes a message, and every call without a result gets one.
 """
 
 from __future__ import annotations

@@ -176,7 +176,16 @@ class Context:
             case TurnRefused():
                 kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < event.from_seq)
                 return replace(
-                    self, head=seq, revision=seq, entries=kept, usage=None, baseline=0, baseline_seq=0, partial=None
+                    self,
+                    head=seq,
+                    revision=seq,
+                    entries=kept,
+                    usage=None,
+                    baseline=0,
+                    baseline_seq=0,
+                    partial=None,
+                    # Some of it was seen in what is gone; reading a file once more is cheap, a blind edit is not.
+                    files={},
                 )
             case ContextSwapped():
                 return self._swapped(seq, event)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from typing_extensions import TypeAliasType
 
 if TYPE_CHECKING:
-    JsonValue: TypeAlias = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
+    JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
 else:  # pydantic reads a recursive type only by name, and pyright only as a plain alias
-    JsonValue = TypeAliasType("JsonValue", str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"])
+    JsonValue = TypeAliasType("JsonValue", str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None)
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 StopReason: TypeAlias = Literal[

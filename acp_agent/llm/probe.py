@@ -63,7 +63,7 @@ async def _ask(url: str, body: JsonObject | None, limit: float) -> JsonObject | 
     head = (
         f"{'GET' if body is None else 'POST'} {parts.path} HTTP/1.0\r\n"
         f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
-        f"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        f"Connection: close\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     )
     received = bytearray()
     with anyio.move_on_after(limit) as scope:
@@ -71,7 +71,7 @@ async def _ask(url: str, body: JsonObject | None, limit: float) -> JsonObject | 
             async with await anyio.connect_tcp(parts.hostname, parts.port or 80) as stream:
                 await stream.send(head.encode("ascii", "replace") + content)
                 try:
-                    while len(received) < _MAX_ANSWER:
+                    while len(received) < _MAX_ANSWER and not _whole(received):
                         received += await stream.receive()
                 except anyio.EndOfStream:
                     pass
@@ -82,3 +82,13 @@ async def _ask(url: str, body: JsonObject | None, limit: float) -> JsonObject | 
     answer_head, _, answer_body = bytes(received).partition(b"\r\n\r\n")
     status = answer_head.split(b"\r\n", 1)[0].split()
     return parse_object(answer_body) if status[1:2] == [b"200"] else None
+
+
+def _whole(received: bytearray) -> bool:
+    """Whether as much has come as the answer said it would be; without a word on that, its end is the connection's."""
+    head, found, body = received.partition(b"\r\n\r\n")
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            length = line.partition(b":")[2].strip()
+            return bool(found) and length.isdigit() and len(body) >= int(length)
+    return False

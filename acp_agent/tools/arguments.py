@@ -6,6 +6,7 @@ Owns how a wrong argument is put into words. Knows no tool.
 from __future__ import annotations
 
 import functools
+import json
 from typing import TYPE_CHECKING, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -32,6 +33,11 @@ class Arguments(BaseModel):
         :param tool: name for the message.
         :raises ToolError: names every argument that is missing, unknown or of the wrong kind.
         """
+        try:
+            json.dumps(arguments, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            code = ord(error.object[error.start])
+            raise ToolError(f"{tool}: the arguments hold half a character (U+{code:X}), which no file can.") from None
         try:
             return cls.model_validate(arguments)
         except ValidationError as error:
@@ -92,8 +98,6 @@ def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:
         case "extra_forbidden":
             known = f" (it takes {', '.join(model.model_fields)})" if len(detail["loc"]) == 1 else ""
             return f"there is no argument `{place}`{known}"
-        case "string_unicode":
-            return f"`{place}` is no valid Unicode text (it holds a lone surrogate)"
         case "string_too_short" | "too_short":
             return f"`{place}` is empty"
         case "model_type":

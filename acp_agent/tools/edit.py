@@ -29,7 +29,7 @@ class _Edit(BaseModel):
 
 class _EditArguments(Arguments):
     path: str = Field(description="The file.")
-    edits: tuple[_Edit, ...] = Field(min_length=1, max_length=_MOST_EDITS, description="Applied in order.")
+    edits: list[_Edit] = Field(min_length=1, max_length=_MOST_EDITS, description="Applied in order.")
 
 
 class EditTool:

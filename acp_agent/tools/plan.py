@@ -23,7 +23,7 @@ class _Entry(BaseModel):
 
 
 class _PlanArguments(Arguments):
-    entries: tuple[_Entry, ...] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
+    entries: list[_Entry] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
 
 
 class PlanTool:

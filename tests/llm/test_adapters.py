@@ -398,7 +398,9 @@ async def test_thinking_that_the_api_no_longer_accepts_is_left_out_from_then_on(
 
 
 async def test_summaries_that_an_organisation_may_not_have_are_not_asked_for_again() -> None:
-    refused = {"error": {"message": "Your organization must be verified to generate reasoning summaries.", "code": None}}
+    refused = {
+        "error": {"message": "Your organization must be verified to generate reasoning summaries.", "code": None}
+    }
     replies = Reply(http_status=400, body=refused), Reply("ok"), Reply("again")
     async with playing("openai", *replies, profile=THINKING) as (provider, server):
         await collect(provider, request(thought_level="low"))

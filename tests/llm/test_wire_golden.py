@@ -14,7 +14,12 @@ REDACTED = m.Thinking("", "anthropic", {"type": "redacted_thinking", "data": "ZW
 REASONED = m.Thinking(
     "Plan.",
     "openai",
-    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Plan."}], "encrypted_content": "e"},
+    {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "Plan."}],
+        "encrypted_content": "e",
+    },
 )
 GEMINI = m.Thinking("", "google", {"extra_content": {"1": {"google": {"thought_signature": "sig"}}}})
 PNG = m.Image("aWk=", "image/png")
@@ -57,35 +62,241 @@ REQUEST = ModelRequest("the-model", "You fix things.", MESSAGES, TOOLS, 4_096, "
 
 def test_anthropic() -> None:
     profile = ModelProfile(thinking="adaptive")
-    assert anthropic_wire.request_body(REQUEST, profile, "anthropic") == snapshot({'model': 'the-model', 'max_tokens': 4096, 'system': [{'type': 'text', 'text': 'You fix things.', 'cache_control': {'type': 'ephemeral'}}], 'tools': [{'name': 'read', 'description': 'Reads a file.', 'input_schema': {'type': 'object', 'properties': {'path': {'type': 'string'}}}}, {'name': 'list', 'description': 'Lists files.', 'input_schema': {'type': 'object', 'properties': {}}, 'cache_control': {'type': 'ephemeral'}}], 'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'Fix it.'}, {'type': 'text', 'text': """\
+    assert anthropic_wire.request_body(REQUEST, profile, "anthropic") == snapshot(
+        {
+            "model": "the-model",
+            "max_tokens": 4096,
+            "system": [{"type": "text", "text": "You fix things.", "cache_control": {"type": "ephemeral"}}],
+            "tools": [
+                {
+                    "name": "read",
+                    "description": "Reads a file.",
+                    "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+                },
+                {
+                    "name": "list",
+                    "description": "Lists files.",
+                    "input_schema": {"type": "object", "properties": {}},
+                    "cache_control": {"type": "ephemeral"},
+                },
+            ],
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "Fix it."},
+                        {
+                            "type": "text",
+                            "text": """\
 <file uri="file:///a.py" type="text/x-python">
 x = 1
 </file>\
-"""}, {'type': 'text', 'text': '[link: b.py | file:///b.py | 12 bytes]'}, {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'aWk='}, 'cache_control': {'type': 'ephemeral'}}]}, {'role': 'assistant', 'content': [{'type': 'thinking', 'signature': 'c2ln', 'thinking': 'Look first.'}, {'type': 'redacted_thinking', 'data': 'ZW5j'}, {'type': 'text', 'text': 'Reading.'}, {'type': 'tool_use', 'id': 'call_1', 'name': 'read', 'input': {'path': 'ä.py'}}, {'type': 'tool_use', 'id': 'call_2', 'name': 'read', 'input': {}}]}, {'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'call_1', 'content': [{'type': 'text', 'text': 'x = 1'}, {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'aWk='}}]}, {'type': 'tool_result', 'tool_use_id': 'call_2', 'content': [{'type': 'text', 'text': '(empty)'}], 'is_error': True}, {'type': 'text', 'text': 'And quickly.'}, {'type': 'text', 'text': '(empty)', 'cache_control': {'type': 'ephemeral'}}]}], 'thinking': {'type': 'adaptive', 'display': 'summarized'}, 'output_config': {'effort': 'low'}})
+""",
+                        },
+                        {"type": "text", "text": "[link: b.py | file:///b.py | 12 bytes]"},
+                        {
+                            "type": "image",
+                            "source": {"type": "base64", "media_type": "image/png", "data": "aWk="},
+                            "cache_control": {"type": "ephemeral"},
+                        },
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "signature": "c2ln", "thinking": "Look first."},
+                        {"type": "redacted_thinking", "data": "ZW5j"},
+                        {"type": "text", "text": "Reading."},
+                        {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "ä.py"}},
+                        {"type": "tool_use", "id": "call_2", "name": "read", "input": {}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "call_1",
+                            "content": [
+                                {"type": "text", "text": "x = 1"},
+                                {
+                                    "type": "image",
+                                    "source": {"type": "base64", "media_type": "image/png", "data": "aWk="},
+                                },
+                            ],
+                        },
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "call_2",
+                            "content": [{"type": "text", "text": "(empty)"}],
+                            "is_error": True,
+                        },
+                        {"type": "text", "text": "And quickly."},
+                        {"type": "text", "text": "(empty)", "cache_control": {"type": "ephemeral"}},
+                    ],
+                },
+            ],
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": "low"},
+        }
+    )
 
 
 def test_responses() -> None:
     profile = ModelProfile(thinking="effort")
-    assert openai_responses_wire.request_body(REQUEST, profile, "openai") == snapshot({'model': 'the-model', 'input': [{'role': 'user', 'content': [{'type': 'input_text', 'text': 'Fix it.'}, {'type': 'input_text', 'text': """\
+    assert openai_responses_wire.request_body(REQUEST, profile, "openai") == snapshot(
+        {
+            "model": "the-model",
+            "input": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_text", "text": "Fix it."},
+                        {
+                            "type": "input_text",
+                            "text": """\
 <file uri="file:///a.py" type="text/x-python">
 x = 1
 </file>\
-"""}, {'type': 'input_text', 'text': '[link: b.py | file:///b.py | 12 bytes]'}, {'type': 'input_image', 'image_url': 'data:image/png;base64,aWk=', 'detail': 'auto'}]}, {'type': 'reasoning', 'id': 'rs_1', 'summary': [{'type': 'summary_text', 'text': 'Plan.'}], 'encrypted_content': 'e'}, {'role': 'assistant', 'content': 'Reading.'}, {'type': 'function_call', 'call_id': 'call_1', 'name': 'read', 'arguments': '{"path":"ä.py"}'}, {'type': 'function_call', 'call_id': 'call_2', 'name': 'read', 'arguments': '{}'}, {'type': 'function_call_output', 'call_id': 'call_1', 'output': [{'type': 'input_text', 'text': 'x = 1'}, {'type': 'input_image', 'image_url': 'data:image/png;base64,aWk=', 'detail': 'auto'}]}, {'type': 'function_call_output', 'call_id': 'call_2', 'output': '(empty)'}, {'role': 'user', 'content': [{'type': 'input_text', 'text': 'And quickly.'}]}, {'role': 'user', 'content': [{'type': 'input_text', 'text': '(empty)'}]}], 'max_output_tokens': 4096, 'store': False, 'instructions': 'You fix things.', 'tools': [{'type': 'function', 'name': 'read', 'description': 'Reads a file.', 'parameters': {'type': 'object', 'properties': {'path': {'type': 'string'}}}, 'strict': False}, {'type': 'function', 'name': 'list', 'description': 'Lists files.', 'parameters': {'type': 'object', 'properties': {}}, 'strict': False}], 'prompt_cache_key': 'sess_1', 'include': ['reasoning.encrypted_content'], 'reasoning': {'summary': 'auto', 'effort': 'low'}})
+""",
+                        },
+                        {"type": "input_text", "text": "[link: b.py | file:///b.py | 12 bytes]"},
+                        {"type": "input_image", "image_url": "data:image/png;base64,aWk=", "detail": "auto"},
+                    ],
+                },
+                {
+                    "type": "reasoning",
+                    "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": "Plan."}],
+                    "encrypted_content": "e",
+                },
+                {"role": "assistant", "content": "Reading."},
+                {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path":"ä.py"}'},
+                {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": "{}"},
+                {
+                    "type": "function_call_output",
+                    "call_id": "call_1",
+                    "output": [
+                        {"type": "input_text", "text": "x = 1"},
+                        {"type": "input_image", "image_url": "data:image/png;base64,aWk=", "detail": "auto"},
+                    ],
+                },
+                {"type": "function_call_output", "call_id": "call_2", "output": "(empty)"},
+                {"role": "user", "content": [{"type": "input_text", "text": "And quickly."}]},
+                {"role": "user", "content": [{"type": "input_text", "text": "(empty)"}]},
+            ],
+            "max_output_tokens": 4096,
+            "store": False,
+            "instructions": "You fix things.",
+            "tools": [
+                {
+                    "type": "function",
+                    "name": "read",
+                    "description": "Reads a file.",
+                    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+                    "strict": False,
+                },
+                {
+                    "type": "function",
+                    "name": "list",
+                    "description": "Lists files.",
+                    "parameters": {"type": "object", "properties": {}},
+                    "strict": False,
+                },
+            ],
+            "prompt_cache_key": "sess_1",
+            "include": ["reasoning.encrypted_content"],
+            "reasoning": {"summary": "auto", "effort": "low"},
+        }
+    )
 
 
 def test_chat() -> None:
     profile = ModelProfile(thinking="effort")
-    assert openai_chat_wire.request_body(REQUEST, profile, "google") == snapshot({'model': 'the-model', 'messages': [{'role': 'system', 'content': 'You fix things.'}, {'role': 'user', 'content': [{'type': 'text', 'text': 'Fix it.'}, {'type': 'text', 'text': """\
+    assert openai_chat_wire.request_body(REQUEST, profile, "google") == snapshot(
+        {
+            "model": "the-model",
+            "messages": [
+                {"role": "system", "content": "You fix things."},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "Fix it."},
+                        {
+                            "type": "text",
+                            "text": """\
 <file uri="file:///a.py" type="text/x-python">
 x = 1
 </file>\
-"""}, {'type': 'text', 'text': '[link: b.py | file:///b.py | 12 bytes]'}, {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,aWk='}}]}, {'role': 'assistant', 'content': 'Reading.', 'tool_calls': [{'id': 'call_1', 'type': 'function', 'function': {'name': 'read', 'arguments': '{"path":"ä.py"}'}}, {'id': 'call_2', 'type': 'function', 'function': {'name': 'read', 'arguments': '{}'}, 'extra_content': {'google': {'thought_signature': 'sig'}}}]}, {'role': 'tool', 'tool_call_id': 'call_1', 'content': 'x = 1'}, {'role': 'tool', 'tool_call_id': 'call_2', 'content': '(empty)'}, {'role': 'user', 'content': [{'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,aWk='}}, {'type': 'text', 'text': 'And quickly.'}, {'type': 'text', 'text': '(empty)'}]}], 'max_tokens': 4096, 'stream_options': {'include_usage': True}, 'tools': [{'type': 'function', 'function': {'name': 'read', 'description': 'Reads a file.', 'parameters': {'type': 'object', 'properties': {'path': {'type': 'string'}}}}}, {'type': 'function', 'function': {'name': 'list', 'description': 'Lists files.', 'parameters': {'type': 'object', 'properties': {}}}}], 'reasoning_effort': 'low'})
+""",
+                        },
+                        {"type": "text", "text": "[link: b.py | file:///b.py | 12 bytes]"},
+                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aWk="}},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": "Reading.",
+                    "tool_calls": [
+                        {
+                            "id": "call_1",
+                            "type": "function",
+                            "function": {"name": "read", "arguments": '{"path":"ä.py"}'},
+                        },
+                        {
+                            "id": "call_2",
+                            "type": "function",
+                            "function": {"name": "read", "arguments": "{}"},
+                            "extra_content": {"google": {"thought_signature": "sig"}},
+                        },
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "call_1", "content": "x = 1"},
+                {"role": "tool", "tool_call_id": "call_2", "content": "(empty)"},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aWk="}},
+                        {"type": "text", "text": "And quickly."},
+                        {"type": "text", "text": "(empty)"},
+                    ],
+                },
+            ],
+            "max_tokens": 4096,
+            "stream_options": {"include_usage": True},
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "read",
+                        "description": "Reads a file.",
+                        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+                    },
+                },
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "list",
+                        "description": "Lists files.",
+                        "parameters": {"type": "object", "properties": {}},
+                    },
+                },
+            ],
+            "reasoning_effort": "low",
+        }
+    )
 
 
 def test_chat_for_a_model_without_images_and_for_a_router() -> None:
     profile = ModelProfile(thinking="adaptive", images=False)
     request = ModelRequest("m", "", MESSAGES[:1], thought_level="off")
-    assert openai_chat_wire.request_body(request, profile, "openrouter", reasoning="reasoning") == snapshot({'model': 'm', 'messages': [{'role': 'user', 'content': """\
+    assert openai_chat_wire.request_body(request, profile, "openrouter", reasoning="reasoning") == snapshot(
+        {
+            "model": "m",
+            "messages": [
+                {
+                    "role": "user",
+                    "content": """\
 Fix it.
 
 <file uri="file:///a.py" type="text/x-python">
@@ -95,4 +306,11 @@ x = 1
 [link: b.py | file:///b.py | 12 bytes]
 
 [image left out: this model does not read images]\
-"""}], 'max_tokens': 8192, 'stream_options': {'include_usage': True}, 'reasoning': {'effort': 'none'}})
+""",
+                }
+            ],
+            "max_tokens": 8192,
+            "stream_options": {"include_usage": True},
+            "reasoning": {"effort": "none"},
+        }
+    )

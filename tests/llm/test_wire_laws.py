@@ -27,7 +27,14 @@ THINKING = st.one_of(
         m.Thinking,
         TEXT,
         st.sampled_from(["anthropic", "openai", "local", ""]),
-        st.sampled_from([{}, {"type": "thinking", "signature": "s"}, {"type": "reasoning", "id": "rs"}, {"extra_content": {"0": {"google": {}}}}]),
+        st.sampled_from(
+            [
+                {},
+                {"type": "thinking", "signature": "s"},
+                {"type": "reasoning", "id": "rs"},
+                {"extra_content": {"0": {"google": {}}}},
+            ]
+        ),
     ),
 )
 

@@ -75,7 +75,7 @@ async def test_all_complaints_come_at_once_and_not_too_many(workspace: Workspace
 
 
 async def test_a_lone_surrogate_is_refused(workspace: Workspace) -> None:
-    assert "no valid Unicode" in await complaint(workspace, "write", path="a", content="x\ud800")
+    assert "half a character (U+D800)" in await complaint(workspace, "write", path="a", content="x\ud800")
 
 
 async def test_a_null_stands_for_an_argument_that_is_left_out(workspace: Workspace) -> None:

@@ -72,7 +72,9 @@ def test_two_texts_have_the_same_digest_only_when_equal(one: str, other: str) ->
 
 
 def test_colours_and_links_of_a_terminal_are_dropped() -> None:
-    assert without_escapes("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \x1b(Bplain"[:-8]) == "red link "
+    assert (
+        without_escapes("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \x1b(Bplain"[:-8]) == "red link "
+    )
 
 
 def test_nouns_are_counted() -> None:

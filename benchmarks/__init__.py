@@ -1,0 +1,1 @@
+"""Measures the agent from outside: real processes, the real wire, a model server on the loopback interface."""

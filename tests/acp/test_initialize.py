@@ -1,0 +1,140 @@
+"""The first exchange: versions, capabilities, `authenticate`, and what comes too early."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.client import AgentError, connected_agent, start_agent
+from support.editors import BARE, ZED
+from support.models import model_server
+
+AGENT_METHODS = [
+    "authenticate",
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/list",
+    "session/close",
+    "session/delete",
+    "session/prompt",
+    "session/set_mode",
+    "session/set_config_option",
+]
+
+
+async def test_every_version_is_answered_with_our_own(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        for version in (0, 1, 2, 99):
+            assert (await agent.initialize(protocolVersion=version))["protocolVersion"] == 1
+        await agent.new_session(tmp_path)
+
+
+async def test_the_last_initialize_says_what_the_editor_can_do(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, capabilities=BARE) as agent:
+        first = await agent.initialize(clientCapabilities=ZED.capabilities)
+        second = await agent.initialize(clientCapabilities={})
+        assert first == second
+        # That nothing is asked of the editor's terminal from now on is the laws' business.
+        await agent.new_session(tmp_path)
+
+
+async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_needs_no_terminal(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        capabilities = agent.initialized["agentCapabilities"]
+        assert capabilities["loadSession"] is True
+        assert capabilities["sessionCapabilities"] == {
+            "list": {},
+            "delete": {},
+            "additionalDirectories": {},
+            "resume": {},
+            "close": {},
+        }
+        assert capabilities["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
+        assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"
+        assert agent.initialized["agentInfo"]["name"] == "acp-agent"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        {"protocolVersion": "1"},
+        {"protocolVersion": -1},
+        {"protocolVersion": 1.5},
+        {"protocolVersion": True},
+        {"protocolVersion": 65_536},
+        {"protocolVersion": None},
+    ],
+    ids=repr,
+)
+async def test_initialize_without_a_valid_version_is_an_error_and_may_be_repeated(tmp_path: Path, params: Any) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        with pytest.raises(AgentError) as error:
+            await agent.request("initialize", params)
+        assert error.value.code == -32602
+        assert "protocolVersion" in f"{error.value.message} {error.value.data}"
+        await agent.initialize()
+
+
+async def test_odd_client_capabilities_are_read_leniently(tmp_path: Path) -> None:
+    odd = {"fs": None, "terminal": "yes", "session": {"compaction": None, "notices": 3}, "surprise": [1], "_meta": {}}
+    async with start_agent(home=tmp_path, capabilities=BARE) as agent:
+        await agent.initialize(clientCapabilities=odd, clientInfo=None, _meta={"a": {"b": []}}, more=1)
+        await agent.new_session(tmp_path)
+
+
+async def test_every_request_before_initialize_is_an_error_and_nothing_else_is_sent(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        for method in AGENT_METHODS:
+            with pytest.raises(AgentError, match="initialize") as error:
+                await agent.request(method, {"sessionId": "x", "cwd": str(tmp_path), "prompt": []})
+            assert error.value.code == -32600
+        assert [line.kind for line in agent.lines] == ["error"] * len(AGENT_METHODS)
+        await agent.initialize()
+        await agent.new_session(tmp_path)
+
+
+async def test_requests_right_behind_initialize_in_the_same_write_are_answered(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        requests = [
+            {"id": "a", "method": "initialize", "params": {"protocolVersion": 1}},
+            {"id": "b", "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}},
+            {"id": "c", "method": "session/list", "params": {}},
+        ]
+        await agent.send_line(b"\n".join(json.dumps({"jsonrpc": "2.0", **request}).encode() for request in requests))
+        assert (await agent.pending("a").result())["protocolVersion"] == 1
+        assert (await agent.pending("b").result())["sessionId"]
+        assert "sessions" in await agent.pending("c").result()
+
+
+async def test_an_initialize_that_comes_in_pieces_is_answered(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}).encode()
+        for index in range(0, len(line), 9):
+            await agent.send_bytes(line[index : index + 9])
+        await agent.send_bytes(b"\r\n")
+        answer = await agent.wait_for(lambda line: line.message.get("id") == 7)
+        assert answer.message["result"]["protocolVersion"] == 1
+        agent.problems.clear()  # the client did not see the request in its pieces
+
+
+@pytest.mark.parametrize("with_key", [True, False])
+async def test_authenticate_succeeds_at_once_and_silently_whether_a_key_is_set_or_not(
+    tmp_path: Path, with_key: bool
+) -> None:
+    async with model_server() as server, connected_agent(home=tmp_path, env=server.env() if with_key else {}) as agent:
+        method = agent.initialized["authMethods"][0]["id"]
+        heard = len(agent.lines)
+        for _ in range(2):
+            assert await agent.request("authenticate", {"methodId": method}) == {}
+        assert agent.methods_between(heard) == ["response authenticate"] * 2
+        assert agent.stderr == ""
+        assert server.requests == []
+        await agent.new_session(tmp_path)
+        with pytest.raises(AgentError, match="no method 'other'") as error:
+            await agent.request("authenticate", {"methodId": "other"})
+        assert error.value.code == -32602

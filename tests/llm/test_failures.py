@@ -1,0 +1,102 @@
+"""What a failure means and what the user is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelRequestError, ModelStreamError
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, scrub, verdict, wait_asked_for
+from acp_agent.llm.retry import RetryPolicy
+
+ENDPOINT = Endpoint("openai", "api.openai.com", "OPENAI_API_KEY", ("s3cret-value",))
+NOW = 1_767_225_600.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}, 7.0),
+        ({"retry-after": "Wed, 31 Dec 2025 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-4"}, None),
+        ({"retry-after": "inf"}, None),
+    ],
+)
+def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert wait_asked_for(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt is too long: 201234 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context"
+        " length of only 4096 tokens, which is not enough.",
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+        "Requested tokens (9000) exceed context window of 4096",
+        "prompt too long; exceeded max context length by 12 tokens",
+    ],
+)
+def test_providers_ways_to_say_that_the_request_is_too_long(message: str) -> None:
+    failure = CallFailed("status", message, status=400)
+    assert verdict(failure) == "overflow"
+    assert isinstance(error_of(failure, ENDPOINT, shown=False), ContextOverflowError)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens",
+        "messages.3: `tool_use` ids were found without `tool_result` blocks",
+        "Rate limit reached: 30000 input tokens per minute",
+        "image exceeds 5 MB maximum",
+    ],
+)
+def test_other_refusals_are_no_overflow(message: str) -> None:
+    assert verdict(CallFailed("status", message, status=400)) == "refused"
+
+
+def test_an_exhausted_account_is_not_tried_again() -> None:
+    failure = CallFailed("status", "You exceeded your current quota", status=429, code="insufficient_quota")
+    error = error_of(failure, ENDPOINT, shown=False)
+    assert verdict(failure) == "refused"
+    assert isinstance(error, ModelRequestError)
+    assert "exceeded your current quota" in str(error)
+
+
+def test_a_refused_key_names_the_variable() -> None:
+    error = error_of(CallFailed("status", "bad key s3cret-value", status=401), ENDPOINT, shown=False)
+    assert isinstance(error, ModelAuthError)
+    assert error.code == -32000
+    assert "OPENAI_API_KEY" in str(error)
+    assert "s3cret" not in str(error)
+
+
+def test_what_was_shown_is_kept() -> None:
+    error = error_of(CallFailed("dropped", "peer closed"), ENDPOINT, shown=True)
+    assert isinstance(error, ModelStreamError)
+    assert error.partial
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-ant-api03-abcdefgh-12345", "sk-proj-********************1234", "AIzaSyA1234567890abc"]
+)
+def test_what_looks_like_a_key_is_scrubbed(key: str) -> None:
+    assert scrub(f"Incorrect API key provided: {key}.", ()) == "Incorrect API key provided: [key]."
+
+
+def test_an_endpoint_does_not_show_its_secrets() -> None:
+    assert "s3cret" not in repr(ENDPOINT)
+
+
+def test_waits_grow_and_are_bounded() -> None:
+    policy = RetryPolicy(base=1, longest=8)
+    assert [0.75 * wait <= policy.delay(n) <= wait for n, wait in enumerate([1, 2, 4, 8, 8], start=1)] == [True] * 5

@@ -1,0 +1,161 @@
+"""Which model is used, and what is known of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from support.models import Reply, model_server
+
+from acp_agent.config.settings import ModelSettings, ProviderSettings, Settings
+from acp_agent.conversation.messages import Text, UserMessage
+from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.llm.provider import ModelRequest, TextDelta
+from acp_agent.llm.registry import Registry
+
+NOWHERE = "http://127.0.0.1:9/v1"
+NO_LOCAL = {name: ProviderSettings(name, base_url=NOWHERE) for name in ("ollama", "lmstudio")}
+
+
+def settings(*providers: ProviderSettings, **more: object) -> Settings:
+    named = NO_LOCAL | {provider.name: provider for provider in providers}
+    return Settings(home=Path("/nowhere"), providers=named, **more)  # pyright: ignore[reportArgumentType]
+
+
+async def say(registry: Registry, model: str) -> str:
+    resolved = registry.resolve(model)
+    request = ModelRequest(resolved.id, "", (UserMessage("u", (Text("Hello"),)),))
+    async with aclosing(resolved.provider.stream(request)) as events:  # pyright: ignore
+        return "".join([event.text async for event in events if isinstance(event, TextDelta)])
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+async def test_the_variables_of_the_sdks_lead_to_the_provider(dialect: str) -> None:
+    async with model_server([Reply("hi")], dialect) as server:  # pyright: ignore[reportArgumentType]
+        registry = Registry(settings(), server.env())
+        assert await say(registry, server.model) == "hi"
+        await registry.aclose()
+
+
+async def test_a_provider_of_the_users_own() -> None:
+    async with model_server([Reply("hi")], "chat") as server:
+        local = ProviderSettings(
+            "local", base_url=f"{server.base_url}/v1", api_key_env="LOCAL_API_KEY", headers={"x-team": "red"}
+        )
+        registry = Registry(settings(local), {"LOCAL_API_KEY": " test-key\n"})
+        assert await say(registry, "local/org/chat-test") == "hi"
+        await registry.aclose()
+    sent = server.calls[0]
+    assert sent.body["model"] == "org/chat-test"
+    assert (sent.headers["authorization"], sent.headers["x-team"]) == ("Bearer test-key", "red")
+
+
+async def test_openais_own_variables_do_not_reach_other_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    async with model_server([Reply("hi")], "ollama") as server:
+        registry = Registry(settings(ProviderSettings("ollama", base_url=f"{server.base_url}/v1")), {})
+        await say(registry, server.model)
+        await registry.aclose()
+    headers = server.calls[0].headers
+    assert "openai-organization" not in headers
+    assert "sk-openai" not in headers["authorization"]
+
+
+@pytest.mark.parametrize(
+    ("env", "model"),
+    [
+        ({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, "anthropic/claude-sonnet-5-5"),
+        ({"OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}, "openai/gpt-6.2-sol"),
+        ({"GOOGLE_API_KEY": "k"}, "google/gemini-3.8-flash"),
+        ({"OPENROUTER_API_KEY": "k"}, "openrouter/anthropic/claude-sonnet-5.5"),
+        ({"ANTHROPIC_API_KEY": "  "}, None),
+        ({}, None),
+    ],
+)
+async def test_the_key_that_is_set_chooses_the_default(env: dict[str, str], model: str | None) -> None:
+    assert await Registry(settings(), env).default_model() == model
+
+
+async def test_a_model_that_is_named_is_the_default() -> None:
+    registry = Registry(settings(model="local/m"), {"ANTHROPIC_API_KEY": "k"})
+    assert await registry.default_model() == "local/m"
+
+
+async def test_without_a_key_a_local_ollama_that_answers_is_offered() -> None:
+    async with model_server(dialect="ollama") as server:
+        registry = Registry(settings(ProviderSettings("ollama", base_url=f"{server.base_url}/v1")), {})
+        first = f"ollama/{next(iter(server.windows))}"
+        assert await registry.default_model() == first
+        assert first in await registry.available_models()
+    assert [seen.path for seen in server.requests] == ["/v1/models"]
+
+
+async def test_the_picker_has_the_models_of_the_keys_and_of_the_configuration(tmp_path: Path) -> None:
+    script = ProviderSettings("scripted", kind="scripted", script=tmp_path / "demo.yaml")
+    registry = Registry(settings(script, models={"local/m": ModelSettings()}), {"OPENAI_API_KEY": "k"})
+    models = await registry.available_models()
+    assert models[0] == "openai/gpt-6.2-sol"
+    assert {"local/m", "scripted/demo", "openai/gpt-6-luna"} <= set(models)
+    assert not any(model.startswith("anthropic/") for model in models)
+
+
+@pytest.mark.parametrize("model", ["nobody/x", "claude", "/x", "openai/"])
+def test_a_name_that_means_nothing_is_explained(model: str) -> None:
+    with pytest.raises(ConfigError, match=r"known are anthropic, openai|provider/model"):
+        Registry(settings(), {}).resolve(model)
+
+
+async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    registry = Registry(settings(), {})
+    for model, variable in [
+        ("anthropic/claude-opus-5-5", "ANTHROPIC_API_KEY"),
+        ("openai/gpt-6.2-sol", "OPENAI_API_KEY"),
+        ("google/gemini-3.8-flash", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+    ]:
+        with pytest.raises(ModelAuthError, match=variable):
+            await registry.prewarm(model)
+    await registry.aclose()
+
+
+async def test_the_window_is_what_the_user_says_then_the_provider_then_the_table() -> None:
+    async with model_server(context_window=123_456) as server:
+        env = server.env()
+        registry = Registry(settings(), env)
+        assert await registry.context_window("anthropic/claude-test") == 123_456
+        assert await registry.context_window("anthropic/claude-sonnet-5-5") == 1_000_000
+        models = {"anthropic/claude-test": ModelSettings(context_window=9_000)}
+        assert await Registry(settings(models=models), env).context_window("anthropic/claude-test") == 9_000
+        everywhere = Registry(settings(models=models, context_window=7_000), env)
+        assert await everywhere.context_window("anthropic/claude-test") == 7_000
+        assert everywhere.profile("anthropic/claude-test").context_window == 7_000
+        await registry.aclose()
+
+
+async def test_the_window_of_a_local_model_is_what_ollama_says() -> None:
+    async with model_server(dialect="ollama", context_window=32_768) as server:
+        registry = Registry(settings(ProviderSettings("ollama", base_url=f"{server.base_url}/v1")), {})
+        assert await registry.context_window("ollama/llama-test") == 32_768
+        assert await registry.context_window("ollama/unknown") == 128_000
+        await registry.aclose()
+
+
+def test_choosing_a_model_loads_no_sdk() -> None:
+    code = """
+import sys, anyio
+from pathlib import Path
+from acp_agent.config.settings import Settings
+from acp_agent.llm.registry import Registry
+registry = Registry(Settings(home=Path("/x")), {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"})
+anyio.run(registry.default_model)
+registry.resolve("anthropic/claude-opus-5-5"), registry.resolve("openai/gpt-6.2-sol"), registry.resolve("google/x")
+print(sorted({"anthropic", "openai", "httpx2", "pydantic", "yaml", "ssl"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.strip() in ("[]", "['ssl']")

@@ -1,0 +1,136 @@
+"""An editor, an agent with an open session, a model and a folder to work in: where most tests of a whole turn begin.
+
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("Done.")) as it:
+        assert await it.prompt("Read it") == {"stopReason": "end_turn"}
+        [call] = it.calls()                             # as the editor shows it now
+        [result] = results(it.server.calls[1].body)     # as the model got it
+        async with it.restarted() as later: ...         # another process on the same state
+
+Owns the wiring of `support.client` and `support.models`, and reading what an Anthropic request says. Knows no test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from support.client import AgentProcess, connected_agent
+from support.editors import ZED, Editor
+from support.models import ModelServer, Script, model_server
+from support.replies import Reply
+
+FILES = {"a.txt": "one\ntwo\nthree\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tool's result as the model gets it."""
+
+    call_id: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What `stage` has set up.
+
+    :ivar folder: the session's working directory.
+    :ivar session: the open session's id.
+    """
+
+    agent: AgentProcess
+    server: ModelServer
+    home: Path
+    folder: Path
+    session: str
+    options: Mapping[str, Any]
+
+    async def prompt(self, prompt: str | list[dict[str, Any]] = "Go on", timeout: float = 20) -> dict[str, Any]:
+        """Prompt the session, and wait for the answer."""
+        return await self.agent.prompt(self.session, prompt, timeout)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Every tool call as the editor shows it now, in order of announcement."""
+        ids = dict.fromkeys(str(update["toolCallId"]) for update in self.agent.updates(kind="tool_call"))
+        return [self.agent.tool(id) for id in ids]
+
+    def statuses(self, call_id: str) -> list[str]:
+        """The status that each update of a call gave it, repetitions left out."""
+        seen: list[str] = []
+        for update in self.agent.updates():
+            status = update.get("status")
+            if update.get("toolCallId") == call_id and status and seen[-1:] != [status]:
+                seen.append(str(status))
+        return seen
+
+    @asynccontextmanager
+    async def restarted(self, **over: Any) -> AsyncGenerator[Stage, None]:
+        """Another agent with the same state and the same session's id, which is not opened."""
+        options = {**self.options, **over}
+        async with connected_agent(home=self.home, **options) as agent:
+            yield replace(self, agent=agent, options=options)
+
+
+@asynccontextmanager
+async def stage(
+    tmp_path: Path,
+    *replies: Reply,
+    script: Script | None = None,
+    editor: Editor = ZED,
+    mode: str | None = None,
+    files: Mapping[str, str] = FILES,
+    config: Mapping[str, Any] | None = None,
+    env: Mapping[str, str | None] | None = None,
+    **options: Any,
+) -> AsyncGenerator[Stage, None]:
+    """Open a session in a folder with some files.
+
+    :param replies: what the model says, call by call.
+    :param script: instead of `replies`.
+    :param mode: the session's permission mode; the agent's default where None.
+    :param files: text by relative path.
+    :param config: keys of `config.yaml`.
+    :param env: added to what sends the agent to the model; None removes a variable.
+    :param options: of `start_agent`.
+    """
+    folder, home = tmp_path / "project", tmp_path / "home"
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    folder.mkdir(exist_ok=True)
+    async with model_server(replies if script is None else script) as server:
+        if config is not None:
+            server.write_config(home, config)
+        options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
+        async with connected_agent(home=home, **options) as agent:
+            session = await agent.new_session(folder)
+            if mode is not None:
+                await agent.set_mode(session, mode)
+            yield Stage(agent, server, home, folder, session, options)
+
+
+def results(request: Mapping[str, Any]) -> list[Result]:
+    """The tools' results in the last message of a request to Anthropic's API."""
+    blocks = request["messages"][-1]["content"]
+    return [
+        Result(block["tool_use_id"], said(block["content"]), bool(block.get("is_error")))
+        for block in blocks
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+
+
+def said(content: Any) -> str:
+    """The text of an Anthropic message's content."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content if block["type"] == "text")
+
+
+def conversation(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Role and text of every message of a request to Anthropic's API."""
+    return [(message["role"], said(message["content"])) for message in request["messages"]]

@@ -1,0 +1,248 @@
+"""The `list`, `glob` and `grep` tools."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.processes import descendants, outlive
+from support.workspace import Workspace
+
+from acp_agent.conversation.messages import JsonValue
+from acp_agent.errors import ToolError
+from acp_agent.tools import grep
+from acp_agent.tools.patterns import expanded, matcher
+
+
+async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.call(tool, **arguments)
+    return str(caught.value)
+
+
+# list
+
+
+async def test_a_directory_is_listed_without_what_git_ignores(workspace: Workspace) -> None:
+    for name in ("src/a.py", "src/deep/b.py", "README", "dist/x", "a.log", ".git/HEAD"):
+        workspace.file(name)
+    workspace.file(".gitignore", "dist/\n*.log\n")
+    (workspace.root / "link").symlink_to("README")
+    assert await workspace.text("list") == (
+        ".gitignore\nREADME\nlink (link)\nsrc/\n(2 entries ignored by git not shown: a.log, dist/)"
+    )
+    assert await workspace.text("list", path="src", depth=2) == "a.py\ndeep/\n  b.py"
+    (workspace.root / "empty").mkdir()
+    assert await workspace.text("list", path="empty") == "(empty is empty.)"
+
+
+async def test_a_long_listing_is_cut_and_says_so(workspace: Workspace) -> None:
+    for number in range(600):
+        workspace.file(f"{number:03}")
+    lines = (await workspace.text("list")).split("\n")
+    assert len(lines) == 501
+    assert lines[-1].startswith("(cut after 500 entries;")
+
+
+async def test_odd_names_stay_on_one_line(workspace: Workspace) -> None:
+    workspace.file("two\nlines")
+    workspace.file(os.fsdecode(b"latin-\xe9"))
+    assert await workspace.text("list") == "latin-\ufffd\ntwo\\nlines"
+    assert await workspace.text("glob", pattern="two*") == "two\\nlines"
+    assert await workspace.text("grep", pattern="x") == "No line matches in 2 files."
+
+
+async def test_what_is_no_directory_is_refused(workspace: Workspace) -> None:
+    workspace.file("a")
+    assert await refusal(workspace, "list", path="a") == "a is a file, not a directory."
+    assert await refusal(workspace, "list", path="b") == "b does not exist."
+    assert await refusal(workspace, "glob", pattern="*", path="a/b/c") == "a/b/c does not exist."
+
+
+@pytest.mark.parametrize(("tool", "extra"), [("list", {}), ("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})])
+async def test_searching_outside_of_the_roots_says_so(
+    workspace: Workspace, tool: str, extra: dict[str, JsonValue]
+) -> None:
+    prepared = await workspace.prepare(tool, path="..", **extra)
+    assert prepared.access.outside == (workspace.root.resolve().parent,)
+    assert prepared.access.effect == "read"
+
+
+# glob
+
+
+async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) -> None:
+    for age, name in enumerate(["src/a.py", "src/b/c.py", "top.py", "x.ts", "ignored/d.py"]):
+        os.utime(workspace.file(name), (10**9 - age, 10**9 - age))
+    workspace.file(".gitignore", "ignored\n")
+    assert await workspace.text("glob", pattern="*.py") == "src/a.py\nsrc/b/c.py\ntop.py"
+    assert await workspace.text("glob", pattern="src/*.py") == "src/a.py"
+    assert await workspace.text("glob", pattern="**/*.{ts,py}", path="src") == "src/a.py\nsrc/b/c.py"
+    assert await workspace.text("glob", pattern=f"{workspace.root}/*.ts") == "x.ts"
+    assert await workspace.text("glob", pattern="*.rs") == "No file matches."
+
+
+async def test_many_files_are_cut_and_counted(workspace: Workspace) -> None:
+    for number in range(250):
+        workspace.file(f"{number}.txt")
+    text = await workspace.text("glob", pattern="*")
+    assert text.endswith("(200 of 250 files; narrow the pattern or the directory for the rest)")
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "[", "a\nb", "{a,b}" * 10])
+async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, pattern: str) -> None:
+    assert (await refusal(workspace, "glob", pattern=pattern)).endswith(".")
+
+
+def test_braces_are_expanded() -> None:
+    assert expanded("a{b,c{d,e}}f{g,}") == ["abfg", "abf", "acdfg", "acdf", "acefg", "acef"]
+    assert expanded("{a}{,b") == ["{a}{,b"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is the oracle")
+@settings(max_examples=40, deadline=None)
+@given(st.text("ab{,}", max_size=9))
+def test_braces_are_expanded_as_the_shell_does(pattern: str) -> None:
+    # Where braces do not pair, shells differ among themselves.
+    if pattern.count("{") != pattern.count("}") or re.search(r"\{[^,{}]*\}|^[^{]*\}", pattern):
+        return
+    depth = 0
+    for character in pattern:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth < 0:
+            return
+    printed = subprocess.run(
+        ["bash", "-c", f"for word in X{pattern}; do echo $word; done"], capture_output=True, text=True, check=True
+    )
+    assert [f"X{one}" for one in expanded(pattern)] == printed.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.py", "a/b.py", True),
+        ("/*.py", "a/b.py", False),
+        ("src", "src/a/b", True),
+        ("src/", "src/a/b", True),
+        ("./src/*.c", "src/a.c", True),
+        ("!x", "!x", True),
+        ("#x", "#x", True),
+        ("**", "a/b", True),
+        ("a/**/z", "a/z", True),
+        ("[ab].c", "c.c", False),
+    ],
+)
+def test_a_pattern_means_what_a_line_of_gitignore_means(pattern: str, path: str, found: bool) -> None:
+    assert matcher(pattern)(path) == found
+
+
+# grep
+
+
+async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
+    workspace.file("a.py", "import os\r\n\r\nx = os.path\r\n")
+    workspace.file("src/b.py", "OS = 1\n")
+    workspace.file("src/c.txt", "os")
+    workspace.file("bin", b"os\0")
+    workspace.file("skip.log", "os")
+    workspace.file(".gitignore", "*.log\n")
+    (workspace.root / "link.py").symlink_to("a.py")
+    assert await workspace.text("grep", pattern=r"\bos\b", glob="*.py") == "a.py:1:import os\na.py:3:x = os.path"
+    assert (
+        await workspace.text("grep", pattern="^os", ignore_case=True, path="src") == "src/b.py:1:OS = 1\nsrc/c.txt:1:os"
+    )
+    assert await workspace.text("grep", pattern="os$", path="skip.log") == "skip.log:1:os"
+    assert await workspace.text("grep", pattern="nowhere", glob="*.py") == "No line matches in 2 files."
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.lists(st.sampled_from("xy"), max_size=12), min_size=1, max_size=3), st.integers(0, 3))
+async def test_context_comes_as_grep_shows_it(workspace: Workspace, files: list[list[str]], context: int) -> None:
+    for number, lines in enumerate(files):
+        workspace.file(f"{number}", "".join(f"{line}\n" for line in lines))
+    names = [str(number) for number in range(len(files))]
+    # `context` none: GNU grep prints no separator there either.
+    command = ["grep", "-Hn", f"-C{context}", "x", *names] if context else ["grep", "-Hn", "x", *names]
+    expected = subprocess.run(command, cwd=workspace.root, capture_output=True, text=True, check=False).stdout
+    found = await workspace.text("grep", pattern="x", context=context)
+    for path in workspace.root.iterdir():
+        path.unlink()
+    assert found == (
+        expected.removesuffix("\n") or f"No line matches in {'1 file' if len(names) == 1 else f'{len(names)} files'}."
+    )
+
+
+async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> None:
+    workspace.file("many", "x\n" * 1000)
+    workspace.file("long", "y" * 5000)
+    many = await workspace.text("grep", pattern="x")
+    assert many.count("many:") == 300
+    assert many.endswith("(there are more; narrow the pattern, the directory or the glob)")
+    long = await workspace.text("grep", pattern="y")
+    assert long == f"long:1:{'y' * 500}… [5000 characters]"
+    workspace.file("wide", ("z" * 400 + "\n") * 200)
+    assert len(await workspace.text("grep", pattern="z")) < 30_100
+
+
+async def test_a_pattern_that_is_none_is_refused(workspace: Workspace) -> None:
+    workspace.file("a", "x")
+    assert (await refusal(workspace, "grep", pattern="(x")).startswith("grep: `pattern` is no regular expression: ")
+    assert "no regular" in await refusal(workspace, "grep", pattern="x{99999999999999999999}")
+
+
+async def test_a_pattern_that_would_match_for_ever_is_stopped_and_the_agent_goes_on(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grep, "MAX_SECONDS", 0.5)
+    workspace.file("a", "found aa\n")
+    workspace.file("b", "a" * 60 + "!\n")
+    turns = 0
+
+    async def tick() -> None:
+        nonlocal turns
+        while True:
+            await anyio.sleep(0.01)
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        text = await workspace.text("grep", pattern="^found aa$|(a+)+$")
+        tasks.cancel_scope.cancel()
+    assert text.startswith("a:1:found aa\n(stopped after 0.5 seconds;")
+    assert turns > 5
+    assert not await outlive({one for one in descendants(os.getpid()) if "grep_worker" in one.command}, 2)
+
+
+async def test_a_cancel_ends_a_search_at_once(workspace: Workspace) -> None:
+    workspace.file("b", "a" * 60 + "!\n")
+
+    def workers() -> set[object]:
+        return {one for one in descendants(os.getpid()) if "grep_worker" in one.command}
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_grep, workspace, "(a+)+$")
+            while not workers():
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    assert not workers()
+
+
+async def _grep(workspace: Workspace, pattern: str) -> None:
+    await workspace.call("grep", pattern=pattern)
+
+
+async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_path: Path) -> None:
+    os.mkfifo(workspace.root / "pipe")
+    workspace.file("a", "x")
+    with anyio.fail_after(5):
+        assert await workspace.text("grep", pattern="x") == (
+            "a:1:x\n(1 place not searched: unreadable, or larger than 10 MiB)"
+        )
