@@ -58,7 +58,7 @@ bench: $(DEV) ## measure the agent from outside, over the wire
 
 pins: $(VENV)-pins/bin/uv ## resolve the newest versions that pyproject.toml allows into .ci/*.txt
 	$(call compile,--group build,.ci/requirements.txt)
-	$(call compile,--all-extras --group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
+	$(call compile,--group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(VENV)-pins tests/npm/node_modules build dist htmlcov .coverage .coverage.* .hypothesis

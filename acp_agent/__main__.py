@@ -36,12 +36,19 @@ def _serve() -> None:
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(0)
 
+    import gc
+
+    # Nothing that is imported here is ever garbage: do not look for any while it loads, nor ever after.
+    gc.disable()
+
     import logging
 
     import anyio
 
     from acp_agent.app import serve
 
+    gc.freeze()
+    gc.enable()
     anyio.run(serve, read_fd, write_fd, handshake)
     logging.shutdown()
     # Everything is closed. Tearing down the modules of an SDK, or waiting for a thread that still loads one, would only

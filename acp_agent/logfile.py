@@ -59,7 +59,7 @@ class _PrivateFile(RotatingFileHandler):
         def opener(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        file = open(self.baseFilename, self.mode, encoding=self.encoding, errors="replace", opener=opener)  # noqa: SIM115, PTH123 - the handler closes it
+        file = open(self.baseFilename, self.mode, encoding=self.encoding, errors="replace", opener=opener)  # noqa: SIM115 - the handler closes it
         return cast(TextIOWrapper, file)
 
 

@@ -23,6 +23,8 @@ from benchmarks.model_server import JsonObject
 from benchmarks.processes import end_group
 
 COMMAND = (sys.executable, "-m", "acp_agent")
+CHECKOUT = Path(__file__).resolve().parent.parent
+"""Where it is started, so that this checkout is what is measured."""
 TIMEOUT = 60.0
 """Seconds after which an answer is taken not to come."""
 _CAPABILITIES: JsonObject = {"session": {"compaction": {}}}
@@ -51,11 +53,12 @@ class Agent:
     :ivar updates: the lines of `session/update` in the order of arrival, each with its time.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], started: float) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], started: float, stderr: Path) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the agent must be started with pipes")
         self.process = process
         self.started = started
+        self._stderr = stderr
         self.updates: list[tuple[float, bytes]] = []
         self._stdin = process.stdin
         self._out = process.stdout.fileno()
@@ -151,13 +154,11 @@ class Agent:
         """
 
         def wait() -> float:
-            self.process.wait(TIMEOUT) if sys.platform == "win32" else os.waitid(
-                os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT
-            )
+            self.process.wait()
             return perf_counter()
 
         at = await asyncio.wait_for(asyncio.to_thread(wait), TIMEOUT)
-        if self.process.wait() != 0:
+        if self.process.returncode != 0:
             raise RuntimeError(f"the agent exited with status {self.process.returncode}")
         return at
 
@@ -166,9 +167,10 @@ class Agent:
         if not self._ended:
             self._ended = True
             asyncio.get_running_loop().remove_reader(self._out)
+            said = self._stderr.read_text(errors="replace")[-1000:]
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_exception(RuntimeError("the agent ended without an answer"))
+                    future.set_exception(RuntimeError(f"the agent ended without an answer. {said}"))
 
     def _write(self, line: bytes) -> None:
         self._stdin.write(line)
@@ -225,7 +227,17 @@ async def start_agent(home: Path, env: Mapping[str, str]) -> AsyncGenerator[Agen
 
     :param home: stands for the user's home directory.
     """
-    with (home / "stderr.txt").open("ab") as stderr:
+    agent = _started(home, env)
+    try:
+        yield agent
+    finally:
+        agent.stop_reading()
+        end_group(agent.process)
+
+
+def _started(home: Path, env: Mapping[str, str]) -> Agent:
+    said = home / "stderr.txt"
+    with said.open("wb") as stderr:
         started = perf_counter()
         process = subprocess.Popen(
             COMMAND,
@@ -233,15 +245,10 @@ async def start_agent(home: Path, env: Mapping[str, str]) -> AsyncGenerator[Agen
             stdout=subprocess.PIPE,
             stderr=stderr,
             env=environment(home, env),
-            cwd=home,
+            cwd=CHECKOUT,
             start_new_session=True,
         )
-    agent = Agent(process, started)
-    try:
-        yield agent
-    finally:
-        agent.stop_reading()
-        end_group(process)
+    return Agent(process, started, said)
 
 
 def _line(message: dict[str, Any]) -> bytes:

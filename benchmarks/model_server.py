@@ -42,7 +42,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Exchange:
-    """One call of the model: when its first line arrived and when its last byte was out, by `perf_counter`."""
+    """One call of the model: when its first line arrived and when its last event went out, by `perf_counter`."""
 
     arrived: float
     body: JsonObject = field(default_factory=dict[str, Any])
@@ -63,6 +63,7 @@ class ModelServer:
         self.exchanges: list[Exchange] = []
         self.url = ""
         self._calls = 0
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def env(self) -> dict[str, str]:
@@ -75,6 +76,10 @@ class ModelServer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection's requests, one after another."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._connections[task] = writer
+            task.add_done_callback(self._connections.pop)
         try:
             while request_line := await reader.readline():
                 arrived = perf_counter()
@@ -94,6 +99,12 @@ class ModelServer:
         finally:
             writer.close()
 
+    async def hang_up(self) -> None:
+        """End all connections."""
+        for writer in self._connections.values():
+            writer.close()
+        await asyncio.gather(*self._connections)
+
     async def _answer(self, exchange: Exchange, writer: asyncio.StreamWriter) -> None:
         reply = self.reply(exchange.body)
         writer.write(
@@ -103,15 +114,15 @@ class ModelServer:
         for event, is_delta in self._events(reply):
             if is_delta and reply.pause:
                 await asyncio.sleep(reply.pause)
+            exchange.ended = perf_counter()
             writer.write(event)
             await writer.drain()
-        exchange.ended = perf_counter()
 
     def _events(self, reply: Reply) -> list[tuple[bytes, bool]]:
         """The stream's events in their chunks, made before the first is sent, and which of them are text."""
         self._calls += 1
         number = self._calls
-        message = {
+        message: JsonObject = {
             "id": f"msg_{number}",
             "type": "message",
             "role": "assistant",
@@ -133,7 +144,7 @@ class ModelServer:
             events.append((_chunk("content_block_stop", index=0), False))
             index = 1
         for place, (name, arguments) in enumerate(reply.calls, index):
-            block = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
+            block: JsonObject = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
             events.append((_chunk("content_block_start", index=place, content_block=block), False))
             events.append((_chunk("content_block_delta", index=place, delta=delta), False))
@@ -154,6 +165,7 @@ async def model_server() -> AsyncGenerator[ModelServer]:
         yield model
     finally:
         server.close()
+        await model.hang_up()
 
 
 def _hello(request: JsonObject) -> Reply:

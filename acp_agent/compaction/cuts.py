@@ -31,9 +31,9 @@ class Cut:
 def plan_cut(context: Context, tail_tokens: int) -> Cut | None:
     """Choose what a compaction of this context replaces; None where there is nothing that it may replace.
 
-    The newest messages stay, up to `tail_tokens`, from a legal place on. Where everything would fit into the tail,
-    everything is summarised: somebody asked for a short context, and a cut that removes nothing is none. The prompt of
-    a running turn and the steps that the model has not answered yet always stay.
+    The newest messages stay, up to `tail_tokens`, from a legal place on. Where all that could be replaced would fit
+    into the tail, as much as possible is summarised: somebody asked for a short context, and a cut that removes nothing
+    is none. The prompt of a running turn and the steps that the model has not answered yet always stay.
 
     :param tail_tokens: estimate of the tokens to keep word for word.
     """
@@ -43,17 +43,22 @@ def plan_cut(context: Context, tail_tokens: int) -> Cut | None:
     if not places:
         return None
     cut = _tail_from(entries, places, tail_tokens)
-    if cut == 0:
+    if not _replaces_anything(context, cut):
         cut = places[-1]
+    if not _replaces_anything(context, cut):
+        return None
     summarised = entries[:cut]
     prompt = tuple(
         Pinned(entry.seq, entry.message)
         for entry in summarised
         if entry.seq == context.turn_from and isinstance(entry.message, UserMessage)
     )
-    if all(entry.summary or entry.seq == context.turn_from for entry in summarised):
-        return None
     return Cut(summarised, prompt, entries[cut:])
+
+
+def _replaces_anything(context: Context, cut: int) -> bool:
+    """Whether there is something before this place that is neither a summary itself nor the running turn's prompt."""
+    return any(not entry.summary and entry.seq != context.turn_from for entry in context.entries[:cut])
 
 
 def _unanswered_from(context: Context) -> int:

@@ -7,10 +7,10 @@ is handed in; what comes of the result is the caller's business, who owns the lo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.cuts import Cut, plan_cut
@@ -23,17 +23,13 @@ from acp_agent.conversation.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Usage,
     UserMessage,
     new_id,
 )
-from acp_agent.errors import CompactionError
+from acp_agent.errors import CompactionError, ContextOverflowError, ModelError, ModelStreamError
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-ModelCall: TypeAlias = Callable[[ModelRequest], AsyncIterator[ModelEvent]]
+ModelCall: TypeAlias = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 
 MAX_TOOL_REFUSALS = 2
 SHORT_HISTORY_TOKENS = 1_000
@@ -64,13 +60,11 @@ class Summary:
     :ivar text: as the user reads it.
     :ivar sent: as the model reads it.
     :ivar tokens_after: tokens of the new context.
-    :ivar usage: what the summary cost, over all its calls.
     """
 
     text: str
     sent: tuple[Text, ...]
     tokens_after: int
-    usage: Usage
 
 
 class CompactionService:
@@ -81,13 +75,14 @@ class CompactionService:
 
         :param request: the live request for this context, as the next step would send it.
         """
-        cut = plan_cut(context, budget.tail)
-        if cut is None:
-            return None
         prefix = estimate_prefix(request.system, request.tools)
         used = used_tokens(context, prefix)
-        estimated = prefix + estimate_messages(context.messages)
-        return CompactionPlan(request, cut, used, used / estimated)
+        calibration = used / max(1, prefix + estimate_messages(context.messages))
+        # Where the provider counts more than we do, the tail must not be larger than it says either.
+        cut = plan_cut(context, int(budget.tail / max(1.0, calibration)))
+        if cut is None:
+            return None
+        return CompactionPlan(request, cut, used, calibration)
 
     async def summarise(
         self,
@@ -110,20 +105,18 @@ class CompactionService:
         first_kept = plan.cut.kept[0].message if plan.cut.kept else None
         asked = UserMessage(new_id("msg"), (summary_request(prompt, first_kept),))
         messages: tuple[Message, ...] = (*plan.request.messages, asked)
-        usage = Usage()
         for _ in range(MAX_TOOL_REFUSALS + 1):
             answer = await _ask(replace(plan.request, messages=messages), call, show)
-            usage = _sum(usage, answer.usage)
             message = _with_own_ids(answer, plan.request.model)
             if not message.tool_calls:
-                return self._accepted(plan, message, usage, by_hand=by_hand)
+                return self._accepted(plan, message, by_hand=by_hand)
             messages = (*messages, message, *(_refusal(call.id) for call in message.tool_calls))
         raise CompactionError(
             "The model kept calling tools instead of writing a summary. The history is unchanged; try /compact again, "
             "or with another model."
         )
 
-    def _accepted(self, plan: CompactionPlan, message: AssistantMessage, usage: Usage, *, by_hand: bool) -> Summary:
+    def _accepted(self, plan: CompactionPlan, message: AssistantMessage, *, by_hand: bool) -> Summary:
         text = message.text.strip()
         if message.stop_reason == "refusal":
             raise CompactionError("The model refused to write a summary. The history is unchanged.")
@@ -145,16 +138,29 @@ class CompactionService:
             )
         kept = estimate_messages(entry.message for entry in plan.cut.kept)
         after = estimate_prefix(plan.request.system, plan.request.tools) + size + kept
-        return Summary(text, sent, round(after * plan.calibration), usage)
+        return Summary(text, sent, round(after * plan.calibration))
 
 
 async def _ask(request: ModelRequest, call: ModelCall, show: Callable[[str], Awaitable[None]]) -> Answered:
-    async with aclosing(cast("AsyncGenerator[ModelEvent]", call(request))) as stream:
-        async for event in stream:
-            if isinstance(event, TextDelta):
-                await show(event.text)
-            elif isinstance(event, Answered):
-                return event
+    try:
+        async with aclosing(call(request)) as stream:
+            async for event in stream:
+                if isinstance(event, TextDelta):
+                    await show(event.text)
+                elif isinstance(event, Answered):
+                    return event
+    except ContextOverflowError as error:
+        raise CompactionError(
+            "The conversation does not fit the model's context window any more, so the model cannot summarise it "
+            "either. The history is unchanged; choose a model with a larger window, or start a new session."
+        ) from error
+    except ModelStreamError as error:
+        raise CompactionError(
+            "The summary broke off before its end (the connection was lost, or the model failed), so it was not used. "
+            "The history is unchanged; try /compact again."
+        ) from error
+    except ModelError as error:
+        raise type(error)(f"No summary was written, and the history is unchanged. {error}") from error
     raise CompactionError("The model's answer ended without an end. The history is unchanged; try again.")
 
 
@@ -165,14 +171,3 @@ def _with_own_ids(answer: Answered, model: str) -> AssistantMessage:
 
 def _refusal(call_id: str) -> ToolResult:
     return ToolResult(call_id, (Text("No tools may run now. Write the summary as plain text."),), is_error=True)
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    costs = [usage.cost for usage in (first, second) if usage.cost is not None]
-    return Usage(
-        first.input_tokens + second.input_tokens,
-        first.output_tokens + second.output_tokens,
-        first.cache_read_tokens + second.cache_read_tokens,
-        first.cache_write_tokens + second.cache_write_tokens,
-        sum(costs) if costs else None,
-    )

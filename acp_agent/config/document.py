@@ -212,8 +212,8 @@ def _keys_at(annotation: object, place: Place) -> list[str]:
             return list(annotation.model_fields)
         return _keys_at(annotation.model_fields[str(place[0])].annotation, place[1:])
     arguments = get_args(annotation)
-    if get_origin(annotation) is dict:
-        return _keys_at(arguments[1], place[1:])
+    if get_origin(annotation) in (dict, list):
+        return _keys_at(arguments[-1], place[1:])
     for argument in arguments:  # X | None and the like
         if keys := _keys_at(argument, place):
             return keys

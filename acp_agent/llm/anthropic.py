@@ -165,7 +165,7 @@ class AnthropicProvider:
     async def _ready(self) -> AsyncAnthropic:
         async with self._making:
             if self._client is None:
-                self._client = await to_thread.run_sync(self._make)
+                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
         return self._client
 
     def _make(self) -> AsyncAnthropic:

@@ -99,7 +99,7 @@ class OpenAIClient:
     async def _ready(self) -> AsyncOpenAI:
         async with self._making:
             if self._client is None:
-                self._client = await to_thread.run_sync(self._make)
+                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
         return self._client
 
     def _make(self) -> AsyncOpenAI:

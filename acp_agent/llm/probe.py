@@ -61,9 +61,9 @@ async def _ask(url: str, body: JsonObject | None, limit: float) -> JsonObject | 
         return None
     content = b"" if body is None else json.dumps(body).encode()
     head = (
-        f"{'GET' if body is None else 'POST'} {parts.path} HTTP/1.0\r\n"
-        f"Host: {parts.netloc.rpartition('@')[2]}\r\n"
-        f"Connection: close\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        f"{'GET' if body is None else 'POST'} {parts.path} HTTP/1.0\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
+        "Connection: close\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
     )
     received = bytearray()
     with anyio.move_on_after(limit) as scope:

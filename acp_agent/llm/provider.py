@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -92,8 +92,9 @@ class Provider(Protocol):
         """The word before the slash in `provider/model`."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model and yield its answer as it comes; cancelling the iteration ends the call at once.
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Ask the model and yield its answer as it comes; cancelling the iteration ends the call at once, and so does
+        closing the generator (see `contextlib.aclosing`).
 
         :raises ModelAuthError: no key, or a refused one.
         :raises ContextOverflowError: the request is larger than the window.

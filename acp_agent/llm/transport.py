@@ -78,8 +78,6 @@ async def read(
                     odd = chunk if chunk.lstrip().startswith(b"{") else b""
                 elif odd:
                     odd = (odd + chunk)[:_MAX_ODD_BODY]
-                if odd:
-                    continue
                 for data in decoder.feed(chunk):
                     for delta in _feed(fold, data):
                         yield delta

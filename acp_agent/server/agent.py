@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from acp_agent.errors import AgentError, InvalidParamsError, SessionNotFoundError
 import anyio
 
+from acp_agent.errors import AgentError, InvalidParamsError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,

@@ -1,8 +1,8 @@
 """The first `initialize`, answered before anything heavy is loaded.
 
 An editor waits for this answer before it shows anything, and loading the rest takes longer than all of it. So a small
-synchronous reader takes the first line off the wire: a valid `initialize` is answered at once; any other line, and every
-byte behind the first, is handed on unchanged to the peer. Needs nothing but the standard library and pure modules.
+synchronous reader takes the first line off the wire: a valid `initialize` is answered at once; any other line, and
+every byte behind the first, is handed on unchanged to the peer. Needs the standard library and pure modules alone.
 
 ACP, "Initialization".
 """

@@ -7,7 +7,8 @@ each that began; until the swap is committed, nothing has happened.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 
 import anyio
@@ -23,11 +24,11 @@ from acp_agent.conversation.events import (
     Event,
     InstructionsLoaded,
 )
-from acp_agent.conversation.messages import new_id
-from acp_agent.errors import AgentError, CompactionError
+from acp_agent.conversation.messages import Usage, new_id
+from acp_agent.errors import AgentError, CompactionError, StorageError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import TurnEnd
-from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
 from acp_agent.session.commands import RecipeRun, bindings
 from acp_agent.session.log import SessionLog
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
@@ -77,20 +78,20 @@ class Compactor:
         if plan is None:
             return False
         compaction_id = new_id("cmp")
+        metered = _MeteredCall(call)
         await self._show(CompactionStarted(compaction_id, trigger))
         try:
-            await self._compact(compaction_id, run, trigger, plan, prompt, call)
+            await self._compact(compaction_id, run, trigger, plan, prompt, metered)
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):
-                await self._failed(CompactionFailed(compaction_id, trigger, "cancelled"))
+            await self._failed(CompactionFailed(compaction_id, trigger, "cancelled", usage=metered.usage))
             raise
         except AgentError as error:
-            await self._failed(CompactionFailed(compaction_id, trigger, "failed", str(error)))
+            await self._failed(CompactionFailed(compaction_id, trigger, "failed", str(error), metered.usage))
             raise
         except Exception as error:
             _log.exception("compaction %s failed", compaction_id)
             message = f"The compaction failed inside the agent ({type(error).__name__}). The history is unchanged."
-            await self._failed(CompactionFailed(compaction_id, trigger, "failed", message))
+            await self._failed(CompactionFailed(compaction_id, trigger, "failed", message, metered.usage))
             raise CompactionError(message) from error
         return True
 
@@ -101,7 +102,7 @@ class Compactor:
         trigger: CompactionTrigger,
         plan: CompactionPlan,
         prompt: str,
-        call: ModelCall,
+        call: _MeteredCall,
     ) -> None:
         async def show(text: str) -> None:
             await self._show(CompactionChunk(compaction_id, text))
@@ -118,7 +119,9 @@ class Compactor:
         def build(context: Context) -> tuple[Event, ...]:
             if context.revision != revision:
                 raise CompactionError("The session changed while the summary was written, so it was not used.")
-            return _swap_events(context, compaction_id, trigger, plan, swap.summary, summary, run, instructions)
+            return _swap_events(
+                context, compaction_id, trigger, plan, swap.summary, summary, call.usage, run, instructions
+            )
 
         # A cancel that comes after the commit is too late: what is in the log is what the user is told.
         with anyio.CancelScope(shield=True):
@@ -135,8 +138,42 @@ class Compactor:
             await self._show_usage()
 
     async def _failed(self, event: CompactionFailed) -> None:
-        await self._log.append(event)
-        await self._show(CompactionFinished(event.compaction_id, event.status, error=event.error))
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._log.append(event)
+            except StorageError as error:
+                # Whoever appends next is told; what began in the editor must end there all the same.
+                _log.warning("the end of compaction %s was not logged: %s", event.compaction_id, error)
+            await self._show(CompactionFinished(event.compaction_id, event.status, error=event.error))
+
+
+class _MeteredCall:
+    """A model call that adds up what it costs, so that a summary that was not used is paid for as well.
+
+    :ivar usage: of all calls so far; None before the first answer.
+    """
+
+    def __init__(self, call: ModelCall) -> None:
+        self._call = call
+        self.usage: Usage | None = None
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self._call(request)) as stream:
+            async for event in stream:
+                if isinstance(event, Answered):
+                    self.usage = _sum(self.usage or Usage(), event.usage)
+                yield event
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    costs = [usage.cost for usage in (first, second) if usage.cost is not None]
+    return Usage(
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cache_read_tokens + second.cache_read_tokens,
+        first.cache_write_tokens + second.cache_write_tokens,
+        sum(costs) if costs else None,
+    )
 
 
 def _swap_events(
@@ -146,6 +183,7 @@ def _swap_events(
     plan: CompactionPlan,
     text: str,
     summary: Summary,
+    usage: Usage | None,
     run: RecipeRun,
     instructions: InstructionsLoaded,
 ) -> tuple[Event, ...]:
@@ -168,7 +206,7 @@ def _swap_events(
             tokens_before=plan.tokens_before,
             tokens_after=summary.tokens_after,
             pinned=cut.pinned,
-            usage=summary.usage,
+            usage=usage,
             recipe=run.recipe.name,
             digest=run.recipe.digest,
         ),

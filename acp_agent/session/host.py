@@ -1,11 +1,12 @@
-"""`SessionHost`: the session as its turns see it. Builds each request, compacts before one where that is due, and passes
-updates and questions on to the client."""
+"""`SessionHost`: the session as its turns see it. Builds each request, compacts before one where that is due, and
+passes updates and questions on to the client."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
-from datetime import date
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import cached_property
 from pathlib import Path
 
 import anyio.to_thread
@@ -21,7 +22,7 @@ from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.client import SessionClient
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compacting import Compactor
-from acp_agent.session.instructions import load_instructions
+from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.services import Services
@@ -58,9 +59,6 @@ class SessionHost:
         self.models = SessionModels(services.models(settings))
         self._services = services
         self._directories = tuple(directories)
-        self._definitions = tuple(
-            ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in services.tools
-        )
         self._library: RecipeLibrary | None = None
         self._automatic = 0
         self._compactor = Compactor(
@@ -95,7 +93,7 @@ class SessionHost:
         await self._compact_if_due(active)
         return self._request(active)
 
-    def call_model(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the session's model."""
         return self._stream(request)
 
@@ -143,11 +141,11 @@ class SessionHost:
         recipe = (await self.library()).get(COMPACT)
         if recipe is None:
             return
-        self._automatic += 1
         try:
-            await self._compactor.compact(
+            compacted = await self._compactor.compact(
                 RecipeRun(recipe, "", ()), "threshold", self._request(active), active.budget, self._stream
             )
+            self._automatic += compacted
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
             _log.warning("automatic compaction failed: %s", error)
@@ -167,11 +165,15 @@ class SessionHost:
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""
-        cwd, *additional = self._directories
-        home, today = self.settings.home, date.today()
-        return await anyio.to_thread.run_sync(load_instructions, cwd, additional, home, today)
+        return await read_instructions(self._directories, self.settings.home)
 
     # --- requests ---
+
+    @cached_property
+    def _definitions(self) -> tuple[ToolDefinition, ...]:
+        # Made with the first request: their schemas take longer than all else of a new session.
+        tools = self._services.tools
+        return tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
 
     def _prefix_tokens(self) -> int:
         return estimate_prefix(self.context.instructions, self._definitions)
@@ -188,7 +190,8 @@ class SessionHost:
             conversation_id=self.session_id,
         )
 
-    async def _stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         active = await self.models.active(self.context.model)
-        async for event in active.provider.stream(request):
-            yield event
+        async with aclosing(active.provider.stream(request)) as events:
+            async for event in events:
+                yield event

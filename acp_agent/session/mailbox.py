@@ -55,7 +55,7 @@ class Mailbox:
         """
         if len(self._waiting) >= CAPACITY:
             raise AgentError(
-                f"{CAPACITY} prompts are already waiting in this session. Wait for an answer, or cancel the running one."
+                f"{CAPACITY} prompts already wait in this session. Wait for an answer, or cancel the running one."
             )
         self._waiting.append(ticket)
         self._arrived.set()

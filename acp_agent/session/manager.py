@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import date
 from pathlib import Path
 from typing import TypeAlias
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.conversation.context import Context
@@ -18,7 +16,7 @@ from acp_agent.conversation.messages import new_id
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.session.client import SessionClient
 from acp_agent.session.host import SessionHost
-from acp_agent.session.instructions import load_instructions
+from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.services import Services
 from acp_agent.session.session import Session
@@ -128,12 +126,10 @@ class SessionManager:
     ) -> SessionHost:
         services = self._services
         settings = services.settings(directories[0])
-        cwd, *additional = directories
-        today = date.today()
-        instructions = await anyio.to_thread.run_sync(load_instructions, cwd, additional, settings.home, today)
+        instructions = await read_instructions(directories, settings.home)
         if create is not None:
-            paths = [str(path) for path in additional]
-            logged = await services.store.create(session_id, str(cwd), paths, (*create, instructions))
+            cwd, *additional = map(str, directories)
+            logged = await services.store.create(session_id, cwd, additional, (*create, instructions))
             context = Context.from_log(logged)
         else:
             context = await services.store.context(session_id)

@@ -201,10 +201,13 @@ class Session:
             return
         open_calls = {call.id: call for call in context.open_calls}
         closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted")
-        await self.host.append(*closing, TurnEnded(stop, error))
-        for event in closing:
-            if isinstance(event, ToolReturned):
-                await self.host.show(_failed_call(open_calls[event.result.call_id], event))
+        try:
+            await self.host.append(*closing, TurnEnded(stop, error))
+        finally:
+            # Also where another process has taken the session over: what is open in the editor has to end there.
+            for event in closing:
+                if isinstance(event, ToolReturned):
+                    await self.host.show(_failed_call(open_calls[event.result.call_id], event))
 
     async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
         title = title_of(parts)
@@ -238,7 +241,9 @@ class Session:
         """
         event = change_event(await self.options(), option_id, value)
         if event is not None:
-            await self.host.log.refresh()
+            # What somebody else appended, a running turn must learn from its own next append.
+            if self._running is None:
+                await self.host.log.refresh()
             await self._change(event)
         return await self.options()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
@@ -189,6 +188,8 @@ async def _search(asked: _GrepArguments, files: _Files) -> _Answer:
 
 
 def _as_stdin(request: grep_worker.Request) -> IO[bytes]:
+    import tempfile
+
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
         file.write(json.dumps(request).encode("ascii"))

@@ -8,7 +8,6 @@ read them elsewhere anyway. It reads nothing from stdin and has no terminal.
 from __future__ import annotations
 
 import codecs
-import shutil
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -37,7 +36,7 @@ class LocalCommands:
     """
 
     def __init__(self) -> None:
-        self._shell = shutil.which("bash") or "/bin/sh"
+        self._shell = ""
 
     async def run(
         self,
@@ -48,6 +47,10 @@ class LocalCommands:
         on_output: Callable[[str], Awaitable[None]],
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
+        if not self._shell:
+            import shutil
+
+            self._shell = shutil.which("bash") or "/bin/sh"
         output = _Output()
         code: int | None = None
         failure: Exception | None = None

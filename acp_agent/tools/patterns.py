@@ -44,6 +44,8 @@ def git_rule(line: str) -> tuple[re.Pattern[str], bool] | None:
     """
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+    if line.rstrip().endswith("/**/"):
+        line = f"{line.rstrip()}*/"  # every directory below, and not the one above, as pathspec has it
     try:
         pattern = GitIgnoreSpecPattern(line)
     except ValueError:

@@ -38,18 +38,19 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
 
     :raises ToolError: one of them cannot be applied; says which and why, and what to do.
     """
-    # Worked on with plain line ends; `ends` holds what stood in their places, where some are CRLF.
-    ends: list[str] = re.findall(r"\r?\n", text) if "\r\n" in text else []
+    # Worked on with plain line ends; `ends` holds what stood in their places, where any is CRLF.
+    crlf = "\r\n" in text
+    ends: list[str] = re.findall(r"\r?\n", text) if crlf else []
     usual = "\r\n" if ends.count("\r\n") * 2 > len(ends) else "\n"
     plain = _with_plain_ends(text)
     for index, replacement in enumerate(replacements):
         place = f"edits[{index}]" if len(replacements) > 1 else "old_text"
         old, new = _with_plain_ends(replacement.old), _with_plain_ends(replacement.new)
         starts = _starts(plain, old, new, replacement.replace_all, place)
-        if ends:
+        if crlf:
             ends = _new_ends(plain, ends, starts, old, new, usual)
         plain = plain.replace(old, new) if len(starts) > 1 else plain[: starts[0]] + new + plain[starts[0] + len(old) :]
-    if not ends:
+    if not crlf:
         return plain
     lines = plain.split("\n")
     return "".join(line + end for line, end in zip(lines, [*ends, ""], strict=True))

@@ -84,7 +84,7 @@ class ShellTool:
                 await report(TerminalStarted(terminal_id))
 
             async def printed(text: str) -> None:
-                await report(OutputArrived(clean(text)))
+                await report(OutputArrived(clean(without_escapes(text))))
 
             result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
             stdout, stderr = _readable(result.stdout), _readable(result.stderr)

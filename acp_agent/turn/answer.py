@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import cast
 
 import anyio
 
 from acp_agent.conversation.events import AssistantAnswered, PartialAnswer
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, ToolCall, new_id
 from acp_agent.errors import ModelStreamError, StorageError
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import Answered, ModelRequest, Retrying, TextDelta, ThinkingDelta
 from acp_agent.turn.host import TurnHost
 from acp_agent.turn.updates import AgentSaid, AgentThought, Notice
 
@@ -82,7 +80,7 @@ async def _show(host: TurnHost, request: ModelRequest, unsaved: _Unsaved) -> Ans
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(checkpoint)
         try:
-            async with aclosing(cast("AsyncGenerator[ModelEvent]", host.call_model(request))) as stream:
+            async with aclosing(host.call_model(request)) as stream:
                 async for event in stream:
                     if isinstance(event, TextDelta):
                         unsaved.text += event.text
@@ -93,7 +91,7 @@ async def _show(host: TurnHost, request: ModelRequest, unsaved: _Unsaved) -> Ans
                         waiting.set()
                         await host.show(AgentThought(unsaved.message_id, event.text))
                     elif isinstance(event, Retrying):
-                        await host.show(Notice("warning", f"{event.reason} Trying again in {event.delay:.0f} s."))
+                        await host.show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
                     else:
                         answered = event
         except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -55,7 +55,7 @@ class TurnHost(Protocol):
         """The request for the next step, after a compaction where one is due."""
         ...
 
-    def call_model(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the session's model."""
         ...
 

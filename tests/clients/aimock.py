@@ -5,14 +5,15 @@
         async with connected_agent(home=tmp_path, env=server.env) as agent: ...
         [first, *_] = await server.journal()
 
-A fixture is aimock's own: what the last user message contains, and what is answered. It runs strict, so a request that
-no fixture matches gets status 503. Its journal has every provider's requests in one form, that of Chat Completions.
-Owns that process. Knows nothing of agents, other than the variables that send one there.
+A fixture is aimock's own: what the last user message contains, and what is answered. It runs strict: a request that
+no fixture matches gets status 503, and one without the key 401. Its journal has every provider's requests in one form,
+that of Chat Completions. Owns that process. Knows nothing of agents, other than the variables that send one there.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import urllib.request
@@ -36,7 +37,11 @@ PATHS: dict[Dialect, str] = {
 }
 KEY = "test-key"
 _START_SECONDS = 15
-_MODELS: dict[Dialect, str] = {"anthropic": "anthropic/claude-test", "openai": "openai/gpt-test", "chat": "mock/chat-test"}
+_MODELS: dict[Dialect, str] = {
+    "anthropic": "anthropic/claude-test",
+    "openai": "openai/gpt-test",
+    "chat": "mock/chat-test",
+}
 
 
 def fixture(prompt: str, response: Mapping[str, Any], /, **more: Any) -> dict[str, Any]:
@@ -54,14 +59,12 @@ def fixture(prompt: str, response: Mapping[str, Any], /, **more: Any) -> dict[st
 class Entry:
     """One request in the journal.
 
-    :ivar headers: with lower-case names.
     :ivar body: the request in the form of Chat Completions; empty for requests without one.
     :ivar status: of the answer; 0 where the connection was cut before there was one.
     :ivar interrupted: the stream was cut.
     """
 
     path: str
-    headers: Mapping[str, str]
     body: Mapping[str, Any]
     status: int
     interrupted: bool
@@ -93,7 +96,6 @@ class Aimock:
         return [
             Entry(
                 path=entry["path"],
-                headers=entry["headers"],
                 body=entry["body"] or {},
                 status=entry["response"]["status"],
                 interrupted=entry["response"].get("interrupted", False),
@@ -104,9 +106,7 @@ class Aimock:
 
 
 @asynccontextmanager
-async def aimock(
-    fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: Path
-) -> AsyncGenerator[Aimock, None]:
+async def aimock(fixtures: Sequence[Mapping[str, Any]], dialect: Dialect, home: Path) -> AsyncGenerator[Aimock, None]:
     """Run it until the block ends.
 
     :param dialect: which API the agent speaks; `chat` is a custom provider in the agent's `config.yaml`.
@@ -118,6 +118,7 @@ async def aimock(
     file.write_text(json.dumps({"fixtures": list(fixtures)}))
     with subprocess.Popen(
         [node(), script, "--port", "0", "--fixtures", file, "--strict", "--validate-on-load"],
+        env={**os.environ, "AIMOCK_API_KEYS": KEY},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -158,7 +159,7 @@ def _environment(url: str, dialect: Dialect, home: Path) -> dict[str, str]:
 def _get(url: str) -> Any:
     # A proxy of the person who runs the tests must not be asked for a loopback address.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=5) as answer:
+    with opener.open(urllib.request.Request(url, headers={"x-api-key": KEY}), timeout=5) as answer:
         return json.load(answer)
 
 

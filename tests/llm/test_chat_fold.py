@@ -70,6 +70,13 @@ def test_all_calls_at_index_0_with_ids_of_their_own() -> None:
     ]
 
 
+def test_a_call_without_arguments_before_another_at_the_same_index() -> None:
+    assert calls(call("", "list", index=0, id="a"), call('{"p":2}', "read", index=0, id="b")) == [
+        ("list", {}),
+        ("read", {"p": 2}),
+    ]
+
+
 def test_repeated_ids_at_different_places_are_two_calls() -> None:
     assert len(calls(call("{}", "read", index=0, id="a"), call("{}", "read", index=1, id="a"))) == 2
 
@@ -84,7 +91,7 @@ def test_arguments_as_an_object() -> None:
 
 
 def test_the_signatures_of_gemini_are_kept_for_it() -> None:
-    extra = {"google": {"thought_signature": "sig"}}
+    extra: dict[str, Any] = {"google": {"thought_signature": "sig"}}
     first, second = call("{}", "read", index=0, id="a"), call("{}", "list", index=1, id="b", extra_content=extra)
     answer = folded(chunk(tool_calls=[first]), chunk(tool_calls=[second]), chunk("stop"))
     assert answer.parts[0] == m.Thinking("", "local", {"extra_content": {"1": extra}})

@@ -38,8 +38,7 @@ def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: flo
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-        "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context"
-        " length of only 4096 tokens, which is not enough.",
+        "However, the model is loaded with context length of only 4096 tokens, which is not enough.",
         "the request exceeds the available context size. try increasing the context size or enable context shift",
         "Requested tokens (9000) exceed context window of 4096",
         "prompt too long; exceeded max context length by 12 tokens",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from support.models import Reply, model_server
 
 from acp_agent.config.settings import ModelSettings, ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.llm.provider import ModelRequest, TextDelta
 from acp_agent.llm.registry import Registry
+from support.models import Reply, model_server
 
 NOWHERE = "http://127.0.0.1:9/v1"
 NO_LOCAL = {name: ProviderSettings(name, base_url=NOWHERE) for name in ("ollama", "lmstudio")}
@@ -28,8 +27,7 @@ def settings(*providers: ProviderSettings, **more: object) -> Settings:
 async def say(registry: Registry, model: str) -> str:
     resolved = registry.resolve(model)
     request = ModelRequest(resolved.id, "", (UserMessage("u", (Text("Hello"),)),))
-    async with aclosing(resolved.provider.stream(request)) as events:  # pyright: ignore
-        return "".join([event.text async for event in events if isinstance(event, TextDelta)])
+    return "".join([event.text async for event in resolved.provider.stream(request) if isinstance(event, TextDelta)])
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
@@ -38,6 +36,15 @@ async def test_the_variables_of_the_sdks_lead_to_the_provider(dialect: str) -> N
         registry = Registry(settings(), server.env())
         assert await say(registry, server.model) == "hi"
         await registry.aclose()
+
+
+async def test_a_token_serves_where_there_is_no_key() -> None:
+    async with model_server([Reply("hi")]) as server:
+        env = {"ANTHROPIC_AUTH_TOKEN": "test-key", "ANTHROPIC_BASE_URL": server.base_url}
+        registry = Registry(settings(), env)
+        assert await say(registry, server.model) == "hi"
+        await registry.aclose()
+    assert server.calls[0].headers["authorization"] == "Bearer test-key"
 
 
 async def test_a_provider_of_the_users_own() -> None:
@@ -63,6 +70,17 @@ async def test_openais_own_variables_do_not_reach_other_servers(monkeypatch: pyt
     headers = server.calls[0].headers
     assert "openai-organization" not in headers
     assert "sk-openai" not in headers["authorization"]
+
+
+async def test_a_gateway_without_a_key_of_its_own_is_not_given_anthropics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    async with model_server([Reply("hi")]) as server:
+        server.key = None
+        gateway = ProviderSettings("gateway", kind="anthropic", base_url=server.base_url)
+        registry = Registry(settings(gateway), {"ANTHROPIC_API_KEY": "sk-ant-secret"})
+        assert await say(registry, "gateway/claude-test") == "hi"
+        await registry.aclose()
+    assert "sk-ant-secret" not in str(server.calls[0].headers)
 
 
 @pytest.mark.parametrize(

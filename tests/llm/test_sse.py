@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.llm.sse import Decoder
 
-STREAM = 'event: a\ndata: {"t": "grüße"}\n\n: ping\n\ndata: one\r\ndata: two\r\n\r\nid: 3\ndata:x\n\ndata: [DONE]\n\n'.encode()
+STREAM = (
+    'event: a\ndata: {"t": "grüße"}\n\n: ping\n\ndata: one\r\ndata: two\r\n\r\nid: 3\ndata:x\n\ndata: [DONE]\n\n'
+).encode()
 EVENTS = ['{"t": "grüße"}'.encode(), b"one\ntwo", b"x", b"[DONE]"]
 
 
@@ -15,7 +19,7 @@ EVENTS = ['{"t": "grüße"}'.encode(), b"one\ntwo", b"x", b"[DONE]"]
 def test_it_does_not_matter_where_the_bytes_are_cut(cuts: list[int]) -> None:
     decoder = Decoder()
     edges = [0, *sorted(cuts), len(STREAM)]
-    events = [event for start, end in zip(edges, edges[1:], strict=False) for event in decoder.feed(STREAM[start:end])]
+    events = [event for start, end in pairwise(edges) for event in decoder.feed(STREAM[start:end])]
     assert events == EVENTS
     assert decoder.end() == []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
@@ -14,7 +15,9 @@ from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
 TEXT = st.sampled_from(["", " \n", "Hello", "Grüße, Welt", '{"a": 1}'])
-JSON = st.dictionaries(st.sampled_from("abc"), st.none() | st.booleans() | st.integers(-5, 5) | TEXT, max_size=2)
+JSON: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
+    st.sampled_from("abc"), st.none() | st.booleans() | st.integers(-5, 5) | TEXT, max_size=2
+)
 IMAGE = st.sampled_from([m.Image("aWk=", "image/png"), m.Image("aWk=", "image/tiff"), m.Image("", "image/png")])
 USER_PART = st.one_of(
     TEXT.map(m.Text),
@@ -22,20 +25,15 @@ USER_PART = st.one_of(
     st.builds(m.ResourceLink, st.just("file:///a"), st.just("a"), size=st.none() | st.just(3)),
     st.builds(m.Resource, st.just("file:///a"), text=st.none() | TEXT, blob=st.none() | st.just("aWk=")),
 )
-THINKING = st.one_of(
-    st.builds(
-        m.Thinking,
-        TEXT,
-        st.sampled_from(["anthropic", "openai", "local", ""]),
-        st.sampled_from(
-            [
-                {},
-                {"type": "thinking", "signature": "s"},
-                {"type": "reasoning", "id": "rs"},
-                {"extra_content": {"0": {"google": {}}}},
-            ]
-        ),
-    ),
+THINKING = st.sampled_from(
+    [
+        m.Thinking("Hm.", "anthropic", {"type": "thinking", "signature": "s"}),
+        m.Thinking("", "anthropic", {"type": "redacted_thinking", "data": "d"}),
+        m.Thinking("Hm.", "openai", {"type": "reasoning", "id": "rs", "encrypted_content": "e"}),
+        m.Thinking("", "local", {"extra_content": {"0": {"google": {}}}}),
+        m.Thinking("Of another kind.", "anthropic", {"extra_content": {"0": {}}}),
+        m.Thinking("Cut off.", "anthropic"),
+    ]
 )
 
 
@@ -75,6 +73,12 @@ def continued(draw: st.DrawFn) -> tuple[tuple[m.Message, ...], int]:
     return history, draw(st.sampled_from(places))
 
 
+def only_thinking(provider: str, **data: m.JsonValue) -> tuple[m.Message, ...]:
+    """An answer that was cut off before its first word."""
+    hello = m.UserMessage("u", (m.Text("Hello"),))
+    return hello, m.AssistantMessage("a", (m.Thinking("Hm.", provider, data),)), hello
+
+
 TOOLS = (ToolDefinition("read", "Reads.", {"type": "object"}), ToolDefinition("list", "Lists.", {"type": "object"}))
 
 
@@ -101,15 +105,17 @@ def flat(body: Any) -> list[tuple[str, str]]:
 
 
 @given(histories(), st.booleans(), st.sampled_from(["", "Be brief."]))
+@example(only_thinking("anthropic", type="thinking", signature="s"), True, "")
 def test_anthropic_history_is_legal(history: tuple[m.Message, ...], tools: bool, system: str) -> None:
     asked = request(history, tools=tools, system=system)
     body: Any = anthropic_wire.request_body(asked, ModelProfile(thinking="adaptive"), "anthropic")
     roles = [message["role"] for message in body["messages"]]
     assert roles[0] == roles[-1] == "user"
-    assert all(one != two for one, two in zip(roles, roles[1:], strict=False))
+    assert all(one != two for one, two in pairwise(roles))
     assert json.dumps(body).count('"cache_control"') <= 4
     for index, message in enumerate(body["messages"]):
         assert message["content"]
+        assert any(block["type"] not in ("thinking", "redacted_thinking") for block in message["content"])
         uses = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
         for block in message["content"]:
             assert block["type"] != "text" or block["text"].strip()
@@ -144,10 +150,12 @@ def test_anthropic_marks_the_end_of_what_is_sent(history: tuple[m.Message, ...])
 
 
 @given(histories())
+@example(only_thinking("openai", type="reasoning", id="rs"))
 def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
     body: Any = openai_responses_wire.request_body(request(history), ModelProfile(), "openai")
     open_calls: list[str] = []
-    for item in body["input"]:
+    for item, following in pairwise([*body["input"], {"role": "end"}]):
+        assert item.get("type") != "reasoning" or "assistant" in following.values() or "type" in following
         if item.get("type") == "function_call":
             open_calls.append(item["call_id"])
             json.loads(item["arguments"])

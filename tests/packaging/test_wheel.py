@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import email
+import json
 import zipfile
 from pathlib import Path
 
 from acp_agent import __version__
 from support.checkout import REPOSITORY, succeed
+from support.client import connected_agent
+from support.models import Reply, ToolCall, model_server
+from support.repo import BUG, make_repo
 
 METADATA_FOLDER = f"acp_agent-{__version__}.dist-info"
+SCHEMA = {"acp_agent/protocol/v1/schema.json", "acp_agent/protocol/v1/schema.pin.json"}
 
 
 def test_the_wheel_holds_every_recipe_byte_for_byte(wheel: Path) -> None:
@@ -29,6 +34,18 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_checkout_around_it(wheel
 
     assert "acp_agent/py.typed" in names
     assert {name.split("/")[0] for name in names} == {"acp_agent", METADATA_FOLDER}
+
+
+def test_the_wheel_holds_every_file_of_the_package_but_the_schema_that_the_models_were_generated_from(
+    wheel: Path,
+) -> None:
+    files = {file for file in (REPOSITORY / "acp_agent").rglob("*") if file.is_file() and file.suffix != ".pyc"}
+
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if not name.startswith("acp_agent/builtin_recipes/")}
+
+    missing = {file.relative_to(REPOSITORY).as_posix() for file in files} - packed
+    assert missing == SCHEMA
 
 
 def test_the_wheel_names_its_version_its_license_and_its_python(wheel: Path) -> None:
@@ -51,3 +68,22 @@ def test_the_installed_agent_is_the_wheel_and_not_the_checkout(installed_agent: 
 
 def test_the_installed_agent_tells_its_version(installed_agent: Path, tmp_path: Path) -> None:
     assert __version__ in succeed(installed_agent, "--version", cwd=tmp_path).split()
+
+
+async def test_the_installed_agent_offers_every_recipe_and_works(installed_agent: Path, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    recipes = {file.stem for file in (REPOSITORY / "recipes").glob("*.md")}
+    script = [Reply(tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]), Reply("It forgets the quantity.")]
+
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path / "home", argv=[str(installed_agent)], env=server.env()) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        offered = await agent.wait_update("available_commands_update")
+        result = await agent.prompt(session, "Look at the cart")
+
+    assert recipes <= {command["name"] for command in offered["availableCommands"]}
+    assert result == {"stopReason": "end_turn"}
+    assert agent.text() == "It forgets the quantity."
+    assert BUG in json.dumps(server.calls[1].body)

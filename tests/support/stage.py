@@ -19,9 +19,12 @@ from typing import Any
 
 from support.client import AgentProcess, connected_agent
 from support.editors import ZED, Editor
+from support.lines import Line
 from support.models import ModelServer, Script, model_server
 from support.replies import Reply
 
+PATIENCE = 30.0
+"""Seconds; the first turn of a process loads an SDK, which takes long on a machine that is busy otherwise."""
 FILES = {"a.txt": "one\ntwo\nthree\n"}
 
 
@@ -49,9 +52,21 @@ class Stage:
     session: str
     options: Mapping[str, Any]
 
-    async def prompt(self, prompt: str | list[dict[str, Any]] = "Go on", timeout: float = 20) -> dict[str, Any]:
+    async def prompt(self, prompt: str | list[dict[str, Any]] = "Go on", timeout: float = PATIENCE) -> dict[str, Any]:
         """Prompt the session, and wait for the answer."""
         return await self.agent.prompt(self.session, prompt, timeout)
+
+    async def update(self, kind: str, **fields: Any) -> Mapping[str, Any]:
+        """Wait for an update as `AgentProcess.wait_update` does."""
+        return await self.agent.wait_update(kind, timeout=PATIENCE, **fields)
+
+    async def line(self, method: str) -> Line:
+        """Wait for a request or a notification of the agent's."""
+        return await self.agent.wait_for(lambda line: line.method == method and bool(line.params), PATIENCE)
+
+    async def held(self) -> None:
+        """Wait until a reply of the model has reached its `hold` or `hang`."""
+        await self.server.wait_held(timeout=PATIENCE)
 
     def calls(self) -> list[dict[str, Any]]:
         """Every tool call as the editor shows it now, in order of announcement."""
@@ -109,6 +124,7 @@ async def stage(
         options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
         async with connected_agent(home=home, **options) as agent:
             session = await agent.new_session(folder)
+            await agent.wait_update("available_commands_update")
             if mode is not None:
                 await agent.set_mode(session, mode)
             yield Stage(agent, server, home, folder, session, options)

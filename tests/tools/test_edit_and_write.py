@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.workspace import Workspace
 
 from acp_agent.conversation.events import Diff, FileVersion, Location
 from acp_agent.conversation.messages import JsonValue, Text
@@ -16,6 +15,7 @@ from acp_agent.tools.changes import DIFF_LIMIT, diff_of, first_changed_line
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.text import digest
+from support.workspace import Workspace
 
 
 async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from hypothesis import example, given, settings
@@ -71,6 +72,8 @@ async def by_walk(root: Path, base: Path | None = None) -> set[str]:
 @example(["x.py", "a/x.py", "a/b/x.py", "a/y.log"], {".": ["*", "!*/", "!*.py"]}, [], "\n")
 @example(["a/b/x.py"], {".": ["/a/b"], "a": ["!b"]}, [], "\n")
 @example(["a/x.py"], {}, ["a"], "\n")
+@example(["build/a", "build/b/a"], {".": ["build/**/"]}, [], "\n")
+@example(["a/x.py", "b/x.py"], {".": ["\ufeffa/"]}, [], "\n")
 async def test_a_walk_finds_what_git_finds(
     tmp_path_factory: pytest.TempPathFactory,
     files: list[str],
@@ -129,7 +132,7 @@ async def test_a_walk_in_a_tree_that_is_too_large_stops_and_says_so(
 
 
 async def test_a_cancel_ends_a_walk(tmp_path: Path) -> None:
-    make_tree(tmp_path, [f"{number}" for number in range(50)], {})
+    make_tree(tmp_path, [f"{number}" for number in range(250)], {})
     seen: list[int] = []
 
     def walk_again_and_again() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support.processes import Process, marked, outlive
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import CommandResult
 from acp_agent.tools.local_commands import STREAM_LIMIT, LocalCommands
+from support.processes import Process, marked, outlive
 
 
 class Listener:
@@ -114,6 +114,7 @@ STUBBORN = (
 )
 async def test_a_cancel_kills_the_whole_group(tmp_path: Path, mark: str, command: str) -> None:
     listener = Listener()
+    watched: set[Process] = set()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run, command, tmp_path, 60, listener)
@@ -123,6 +124,17 @@ async def test_a_cancel_kills_the_whole_group(tmp_path: Path, mark: str, command
     assert watched
     assert not await outlive(watched, 0.5)
     assert not started_by(mark)
+
+
+async def test_a_command_that_is_stopped_may_put_things_in_order_first(tmp_path: Path) -> None:
+    listener = Listener()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            command = "trap 'echo tidied >&3; exit' TERM; exec 3>trace; echo ready; while true; do :; done"
+            tasks.start_soon(run, command, tmp_path, 60, listener)
+            await listener.arrived.wait()
+            tasks.cancel_scope.cancel()
+    assert (tmp_path / "trace").read_text() == "tidied\n"
 
 
 async def test_a_process_left_in_the_background_does_not_hold_up_the_call_and_ends_with_it(
@@ -176,13 +188,13 @@ async def test_what_cannot_be_started_is_refused_in_a_sentence(tmp_path: Path) -
 
 
 async def test_an_error_of_the_listener_comes_through_and_the_command_ends(tmp_path: Path, mark: str) -> None:
-    class Gone(Exception):
+    class GoneError(Exception):
         pass
 
     async def gone(text: str) -> None:
-        raise Gone(text)
+        raise GoneError(text)
 
-    with anyio.fail_after(5), pytest.raises(Gone, match="x"):
+    with anyio.fail_after(5), pytest.raises(GoneError, match="x"):
         await LocalCommands().run("echo x; sleep 100", tmp_path, 60, gone, gone)
     assert not await outlive(started_by(mark), 0.5)
 

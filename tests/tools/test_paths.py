@@ -116,7 +116,7 @@ def test_a_file_that_can_be_made_lies_where_the_containment_says(
         return
     try:
         # The kernel's own word on where that is; macOS has no /proc, where the inode's path is asked for instead.
-        real = Path(os.readlink(f"/proc/self/fd/{made}")) if Path("/proc/self/fd").exists() else directory.resolve()
+        real = Path(f"/proc/self/fd/{made}").readlink() if Path("/proc/self/fd").exists() else directory.resolve()
     finally:
         os.close(made)
     assert bool(outside((directory / "file",), (root,))) == (not real.is_relative_to(root))

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.workspace import Workspace
 
 from acp_agent.conversation.events import FileVersion, Location
 from acp_agent.conversation.messages import Image
 from acp_agent.errors import ToolError
 from acp_agent.tools.read import MAX_CHARACTERS, MAX_LINES, numbered
 from acp_agent.tools.text import digest
+from support.workspace import Workspace
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -117,7 +117,7 @@ async def test_binary_files_directories_pipes_and_other_encodings_are_refused(wo
     assert "not UTF-8" in await refusal(workspace, "latin.txt")
     assert "`list`" in await refusal(workspace, ".")
     assert "pipe" in await refusal(workspace, "pipe")
-    assert "`shell`" in await refusal(workspace, "/dev/zero") or "device" in await refusal(workspace, "/dev/zero")
+    assert "device" in await refusal(workspace, "/dev/zero")
 
 
 async def test_a_missing_file_is_answered_with_similar_names(workspace: Workspace) -> None:
@@ -126,7 +126,6 @@ async def test_a_missing_file_is_answered_with_similar_names(workspace: Workspac
         "setings.py does not exist. In the same directory there is settings.py."
     )
     assert "does not exist" in await refusal(workspace, "no/such/dir.py")
-    assert "does not exist" in await refusal(workspace, "settings.py/below") or True
 
 
 async def test_a_file_below_a_file_is_refused(workspace: Workspace) -> None:

@@ -12,13 +12,13 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.processes import descendants, outlive
-from support.workspace import Workspace
 
 from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import ToolError
 from acp_agent.tools import grep
 from acp_agent.tools.patterns import expanded, matcher
+from support.processes import descendants, outlive
+from support.workspace import Workspace
 
 
 async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
@@ -204,6 +204,7 @@ async def test_a_pattern_that_would_match_for_ever_is_stopped_and_the_agent_goes
     workspace.file("a", "found aa\n")
     workspace.file("b", "a" * 60 + "!\n")
     turns = 0
+    text = ""
 
     async def tick() -> None:
         nonlocal turns
@@ -229,7 +230,7 @@ async def test_a_cancel_ends_a_search_at_once(workspace: Workspace) -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_grep, workspace, "(a+)+$")
-            while not workers():
+            while not workers():  # noqa: ASYNC110 - the process table tells nobody
                 await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
     assert not workers()

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from support.workspace import Workspace
 
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import JsonValue
@@ -14,6 +13,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.environment import CommandResult, Environment
 from acp_agent.tools.shell import OUTPUT_LIMIT, matches_pattern, program_of, subject_of
 from acp_agent.tools.tool import OutputArrived, TerminalStarted
+from support.workspace import Workspace
 
 
 async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
@@ -32,7 +32,7 @@ async def test_a_result_states_both_streams_and_the_exit_status(workspace: Works
 
 async def test_output_is_reported_as_it_comes(workspace: Workspace) -> None:
     await workspace.call("shell", command=r"printf 'a\033[1mb'")
-    assert workspace.progress == [OutputArrived("a\ufffd[1mb")] or workspace.progress == [OutputArrived("ab")]
+    assert workspace.progress == [OutputArrived("ab")]
 
 
 async def test_signals_and_time_limits_are_told_from_exit_codes(workspace: Workspace) -> None:

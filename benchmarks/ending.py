@@ -1,0 +1,54 @@
+"""The end in mid-turn, while a shell command runs: how long it takes, and what is left of the command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from benchmarks.agent import Agent, start_agent
+from benchmarks.bench import Bench
+from benchmarks.model_server import JsonObject, Reply
+from benchmarks.processes import descendants, living
+from benchmarks.table import Figure
+
+COMMAND = "sleep 297 & sleep 298; wait"
+
+
+async def ending(bench: Bench) -> list[Figure]:
+    """Standard input closed, and SIGTERM; both must end the process with status 0."""
+    eof, eof_left = await _end(bench, lambda agent: agent.close_stdin())
+    term, term_left = await _end(bench, lambda agent: agent.terminate())
+    return [
+        Figure("exit on EOF in mid-turn, shell running", "ms", eof, 100, "17 pi-acp"),
+        Figure("  processes left behind", "", eof_left, 0),
+        Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 100, "16 pi-acp"),
+        Figure("  processes left behind", "", term_left, 0, "pi-acp 0, codex-acp 2"),
+    ]
+
+
+async def _end(bench: Bench, end: Callable[[Agent], float]) -> tuple[list[float], list[float]]:
+    waits: list[float] = []
+    left: list[float] = []
+    bench.model.reply = lambda _: Reply(("Now I wait.",), [("shell", {"command": COMMAND})])
+    for _ in range(bench.fewer):
+        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+            await agent.initialize()
+            session_id, _ = await agent.new_session(home.project)
+            await agent.request("session/set_mode", {"sessionId": session_id, "modeId": "full-access"})
+            running = asyncio.ensure_future(agent.until(_runs))
+            turn = asyncio.ensure_future(agent.prompt(session_id, "Wait."))
+            await running
+            children: set[int] = set()
+            while len(children) < COMMAND.count("sleep"):
+                await asyncio.sleep(0.01)
+                children = descendants(agent.process.pid)
+            asked = end(agent)
+            waits.append((await agent.exited() - asked) * 1000)
+            left.append(len(living(children)))
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+    return waits, left
+
+
+def _runs(update: JsonObject) -> bool:
+    return update["sessionUpdate"] == "tool_call_update" and update.get("status") == "in_progress"

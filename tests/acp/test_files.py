@@ -1,0 +1,197 @@
+"""Files: through the editor where it offers them, on the disk where it does not, and what the editor is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.client import AgentError
+from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED, Editor
+from support.replies import Reply, ToolCall
+from support.stage import Stage, results, stage
+
+READ = ToolCall("read", {"path": "a.txt"})
+
+
+def edit(old: str, new: str, path: str = "a.txt") -> ToolCall:
+    return ToolCall("edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
+
+
+def turn(*calls: ToolCall) -> list[Reply]:
+    """One call in each answer, and a last answer without any."""
+    return [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
+
+
+def returned(it: Stage) -> list[str]:
+    """The result of the last call in each request after the first."""
+    return [results(call.body)[-1].text for call in it.server.calls[1:]]
+
+
+@pytest.mark.parametrize("editor", [ZED, CODECOMPANION, AVANTE, TOAD], ids=["zed", "codecompanion", "avante", "toad"])
+async def test_an_unsaved_buffer_wins_and_an_edit_goes_through_the_editor(tmp_path: Path, editor: Editor) -> None:
+    new = ToolCall("write", {"path": "deep/er/b.txt", "content": "made\n"})
+    async with stage(tmp_path, *turn(READ, edit("zwei", "2"), new), editor=editor) as it:
+        path = it.folder / "a.txt"
+        it.agent.desk.unsaved[str(path)] = "eins\nzwei\n"
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert "zwei" in returned(it)[0]
+        assert it.agent.desk.writes == [(str(path), "eins\n2\n"), (str(it.folder / "deep/er/b.txt"), "made\n")]
+        assert path.read_text() == "eins\n2\n"
+        assert (it.folder / "deep/er/b.txt").read_text() == "made\n"
+        assert [call["status"] for call in it.calls()] == ["completed"] * 3
+
+
+@pytest.mark.parametrize(
+    "editor",
+    [
+        BARE,
+        replace(ZED, files=False, more={"fs": {"readTextFile": True}}),
+        replace(ZED, files=False, more={"fs": {"writeTextFile": True}}),
+    ],
+    ids=["neither", "reads", "writes"],
+)
+async def test_what_the_editor_does_not_offer_is_done_on_the_disk(tmp_path: Path, editor: Editor) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2")), editor=editor) as it:
+        offered = it.agent.desk
+        if editor.more:
+            it.agent.handlers |= {"fs/read_text_file": offered.read, "fs/write_text_file": offered.write}
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+        assert bool(offered.reads) == editor.advertises("fs", "readTextFile")
+        assert bool(offered.writes) == editor.advertises("fs", "writeTextFile")
+
+
+async def refuse(params: Mapping[str, Any]) -> Any:
+    raise AgentError(-32603, "Internal error", {"details": "outside the project"})
+
+
+async def null(params: Mapping[str, Any]) -> Any:
+    return None
+
+
+async def nonsense(params: Mapping[str, Any]) -> Any:
+    return {"contents": 7}
+
+
+@pytest.mark.parametrize("answer", [refuse, null, nonsense])
+async def test_a_file_that_the_editor_will_not_give_is_read_from_the_disk(
+    tmp_path: Path, answer: Callable[[Mapping[str, Any]], Awaitable[Any]]
+) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
+        it.agent.handlers |= {"fs/read_text_file": answer}
+        if answer is not nonsense:
+            it.agent.handlers |= {"fs/write_text_file": refuse}
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+@pytest.mark.parametrize("editor", [ZED, TOAD, BARE], ids=["error", "empty text", "disk"])
+async def test_a_missing_file_is_missing_however_the_editor_says_it_and_a_new_one_has_no_old_text(
+    tmp_path: Path, editor: Editor
+) -> None:
+    calls = [ToolCall("read", {"path": "gone.txt"}), ToolCall("write", {"path": "gone.txt", "content": "new\n"})]
+    async with stage(tmp_path, *turn(*calls), editor=editor) as it:
+        await it.prompt()
+        assert "does not exist" in returned(it)[0]
+        [asked] = it.agent.desk.permissions
+        path = str(it.folder / "gone.txt")
+        diff = {"type": "diff", "path": path, "oldText": None, "newText": "new\n"}
+        shown = it.calls()[1]
+        for call in (asked["toolCall"], shown):
+            first = call["content"][0]
+            assert {"oldText": None, **first} == diff
+            assert call["locations"][0]["path"] == path
+        assert shown["status"] == "completed"
+
+
+async def test_an_edit_shows_its_diff_first_with_an_absolute_path_and_a_title_of_one_line(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
+        await it.prompt()
+        [asked] = it.agent.desk.permissions
+        diff = {
+            "type": "diff",
+            "path": str(it.folder / "a.txt"),
+            "oldText": "one\ntwo\nthree\n",
+            "newText": "one\n2\nthree\n",
+        }
+        assert asked["toolCall"]["content"][0] == diff
+        assert asked["toolCall"]["kind"] == "edit"
+        shown = it.calls()[1]
+        assert shown["content"][0] == diff
+        assert shown["title"] == "Edit a.txt"
+        assert shown["locations"] == [{"path": str(it.folder / "a.txt"), "line": 2}]
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            again = later.calls()[1]
+            assert {key: again[key] for key in ("title", "kind", "status", "content", "locations", "rawInput")} == {
+                key: shown[key] for key in ("title", "kind", "status", "content", "locations", "rawInput")
+            }
+
+
+async def test_a_file_that_changed_since_it_was_read_is_not_touched(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ), *turn(edit("two", "2"), READ, edit("two", "2")), mode="accept-edits") as it:
+        await it.prompt()
+        (it.folder / "a.txt").write_text("one\ntwo\nthree and more\n")
+        await it.prompt()
+        assert "has changed since it was read" in results(it.server.calls[3].body)[-1].text
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree and more\n"
+        assert [call["status"] for call in it.calls()] == ["completed", "failed", "completed", "completed"]
+
+
+async def test_a_file_that_changes_while_permission_is_asked_is_not_touched(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
+
+        def change_and_allow(params: Mapping[str, Any]) -> str:
+            (it.folder / "a.txt").write_text("the user's own\n")
+            return "allow_once"
+
+        it.agent.permission_answer = change_and_allow
+        await it.prompt()
+        assert "changed while" in returned(it)[1]
+        assert (it.folder / "a.txt").read_text() == "the user's own\n"
+
+
+async def test_a_file_that_was_never_read_is_not_replaced(tmp_path: Path) -> None:
+    calls = [ToolCall("write", {"path": "a.txt", "content": "x"}), edit("two", "2")]
+    async with stage(tmp_path, *turn(*calls), mode="full-access") as it:
+        await it.prompt()
+        assert all("Read it first" in text for text in returned(it))
+        assert (it.folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_what_was_read_before_a_restart_may_be_edited_after_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ), *turn(edit("two", "2")), mode="accept-edits") as it:
+        await it.prompt()
+        async with it.restarted() as later:
+            await later.agent.resume(it.session, it.folder)
+            await later.prompt()
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+async def test_a_result_is_shown_as_a_code_block_that_its_text_cannot_break(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ), files={"a.txt": "```\n# not Markdown\n````\n"}) as it:
+        await it.prompt()
+        [call] = it.calls()
+        shown = call["content"][0]["content"]["text"]
+        assert shown.startswith("`````\n")
+        assert shown.endswith("\n`````")
+        assert call["kind"] == "read"
+        assert call["name"] == "read"
+
+
+async def test_searching_respects_what_git_ignores(tmp_path: Path) -> None:
+    files = {".gitignore": "*.log\n", "a.py": "needle\n", "b.log": "needle\n", "sub/c.py": "needle\n"}
+    calls = [ToolCall("list", {}), ToolCall("glob", {"pattern": "**/*"}), ToolCall("grep", {"pattern": "needle"})]
+    async with stage(tmp_path, *turn(*calls), files=files) as it:
+        (it.folder / ".git").mkdir()
+        await it.prompt()
+        assert [call["status"] for call in it.calls()] == ["completed"] * 3
+        listed, *found = returned(it)
+        assert "not shown: b.log" in listed
+        for text in found:
+            assert "a.py" in text
+            assert "b.log" not in text
+        assert it.agent.desk.permissions == []

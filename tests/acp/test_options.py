@@ -1,0 +1,142 @@
+"""Modes and config options: what may be chosen, how a choice is told, and what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support.client import AgentError, AgentProcess
+from support.editors import CODECOMPANION, TOAD, ZED, Editor
+from support.replies import Reply
+from support.stage import stage
+
+MODES = ["ask", "accept-edits", "plan", "full-access"]
+
+
+def current(options: list[dict[str, Any]]) -> dict[str, str]:
+    return {option["id"]: option["currentValue"] for option in options}
+
+
+def last_mode(agent: AgentProcess) -> str:
+    return agent.updates(kind="current_mode_update")[-1]["currentModeId"]
+
+
+async def test_every_way_of_opening_answers_both_modes_and_options_with_the_same_mode(tmp_path: Path) -> None:
+    async with stage(tmp_path) as it:
+        await it.agent.set_config_option(it.session, "mode", "plan")
+        await it.agent.load(it.session, it.folder)
+        loaded = it.agent.opened[it.session]
+        await it.agent.resume(it.session, it.folder)
+        resumed = it.agent.opened[it.session]
+        async with it.restarted() as later:
+            restarted = await later.agent.resume(it.session, it.folder)
+        for result in (loaded, resumed, restarted):
+            assert [mode["id"] for mode in result["modes"]["availableModes"]] == MODES
+            assert result["modes"]["currentModeId"] == "plan"
+            options = {option["id"]: option for option in result["configOptions"]}
+            assert {id: option["category"] for id, option in options.items()} == {
+                "mode": "mode",
+                "model": "model",
+                "thought_level": "thought_level",
+            }
+            for option in options.values():
+                assert option["type"] == "select"
+                assert option["currentValue"] in [choice["value"] for choice in option["options"]]
+            assert [choice["value"] for choice in options["mode"]["options"]] == MODES
+            assert options["mode"]["currentValue"] == "plan"
+
+
+@pytest.mark.parametrize("editor", [ZED, CODECOMPANION, TOAD], ids=["zed", "codecompanion", "toad"])
+async def test_the_mode_keeps_in_step_whichever_way_it_is_set(tmp_path: Path, editor: Editor) -> None:
+    async with stage(tmp_path, editor=editor) as it:
+        agent = it.agent
+        assert await agent.set_mode(it.session, "plan") == {}
+        assert last_mode(agent) == "plan"
+        assert current(agent.updates(kind="config_option_update")[-1]["configOptions"])["mode"] == "plan"
+        answer = await agent.set_config_option(it.session, "mode", "accept-edits")
+        assert current(answer["configOptions"])["mode"] == "accept-edits"
+        assert set(current(answer["configOptions"])) == {"mode", "model", "thought_level"}
+        assert last_mode(agent) == "accept-edits"
+        # Setting what is set already is no change, and no news.
+        heard = len(agent.lines)
+        await agent.set_mode(it.session, "accept-edits")
+        assert agent.methods_between(heard) == ["response session/set_mode"]
+
+
+async def test_unknown_modes_options_and_values_are_invalid_and_change_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path) as it:
+        agent, before = it.agent, it.agent.opened[it.session]["configOptions"]
+        requests: list[tuple[str, dict[str, Any], str]] = [
+            ("session/set_mode", {"modeId": "yolo"}, "yolo"),
+            ("session/set_mode", {"modeId": ""}, "mode"),
+            ("session/set_config_option", {"configId": "colour", "value": "red"}, "colour"),
+            ("session/set_config_option", {"configId": "mode", "value": "yolo"}, "yolo"),
+            ("session/set_config_option", {"configId": "model", "value": "claude"}, "claude"),
+            ("session/set_config_option", {"configId": "thought_level", "value": "extreme"}, "extreme"),
+            ("session/set_config_option", {"configId": "mode", "type": "boolean", "value": True}, "mode"),
+            ("session/set_config_option", {"configId": "mode", "value": 3}, "value"),
+        ]
+        for method, params, word in requests:
+            with pytest.raises(AgentError) as error:
+                await agent.request(method, {"sessionId": it.session, **params})
+            assert error.value.code == -32602
+            assert word in f"{error.value.message} {error.value.data}"
+        assert (await agent.load(it.session, it.folder))["configOptions"] == before
+
+
+async def test_the_chosen_model_and_thought_level_reach_the_provider_with_the_next_request(tmp_path: Path) -> None:
+    async with stage(tmp_path, *[Reply("Yes.")] * 4) as it:
+        await it.prompt()
+        await it.agent.set_config_option(it.session, "model", "anthropic/claude-opus-5-5")
+        await it.agent.set_config_option(it.session, "thought_level", "high")
+        await it.prompt()
+        await it.agent.set_config_option(it.session, "thought_level", "off")
+        answer = await it.agent.set_config_option(it.session, "model", "anthropic/claude-test")
+        assert current(answer["configOptions"]) == {
+            "mode": "ask",
+            "model": "anthropic/claude-test",
+            "thought_level": "off",
+        }
+        await it.prompt()
+        async with it.restarted() as later:
+            await later.agent.resume(it.session, it.folder)
+            await later.prompt()
+        bodies = [call.body for call in it.server.calls]
+        assert [body["model"] for body in bodies] == ["claude-test", "claude-opus-5-5", "claude-test", "claude-test"]
+        efforts = [body.get("output_config", {}).get("effort") for body in bodies]
+        assert efforts[1] == "high"
+        assert efforts[0] is efforts[2] is efforts[3] is None
+        assert bodies[2].get("thinking") == bodies[3].get("thinking") != bodies[1].get("thinking")
+
+
+async def test_a_model_of_an_unknown_provider_fails_the_prompt_with_a_sentence_and_can_be_changed_back(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, Reply("Yes.")) as it:
+        await it.agent.set_config_option(it.session, "model", "nobody/knows")
+        with pytest.raises(AgentError, match="nobody") as error:
+            await it.prompt()
+        assert error.value.message == error.value.data["details"]
+        await it.agent.set_config_option(it.session, "model", "anthropic/claude-test")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+
+
+async def test_options_change_at_once_while_a_turn_runs(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    async with stage(tmp_path, Reply(["One", "."], hold=hold, hold_after=1)) as it:
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.update("agent_message_chunk")
+        await it.agent.set_mode(it.session, "plan")
+        await it.agent.set_config_option(it.session, "thought_level", "low")
+        assert not handle.done
+        assert last_mode(it.agent) == "plan"
+        hold.set()
+        assert await handle.result() == {"stopReason": "end_turn"}
+
+
+async def test_a_session_starts_in_the_mode_of_the_user_s_config(tmp_path: Path) -> None:
+    async with stage(tmp_path, config={"mode": "accept-edits"}) as it:
+        assert it.agent.opened[it.session]["modes"]["currentModeId"] == "accept-edits"
+        assert current(it.agent.opened[it.session]["configOptions"])["mode"] == "accept-edits"

@@ -1,0 +1,125 @@
+"""What a prompt may be made of: nothing, text, links, files, pictures, very much, and slash commands among them."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.client import AgentError
+from support.editors import TOAD, ZED_BETA
+from support.replies import Reply
+from support.stage import conversation, stage
+
+PNG = base64.b64encode(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+        "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+    )
+).decode()
+BLOCKS: list[dict[str, Any]] = [
+    {"type": "resource_link", "uri": "file:///work/b.py", "name": "b.py", "size": 12, "title": None},
+    {"type": "resource", "resource": {"uri": "file:///work/c.py", "text": "c = 1", "mimeType": "text/x-python"}},
+    {"type": "resource", "resource": {"uri": "file:///work/d.bin", "blob": "AAEC", "mimeType": "application/x-d"}},
+    {"type": "image", "data": PNG, "mimeType": "image/png", "uri": "file:///work/e.png"},
+]
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+async def test_an_empty_prompt_is_answered_without_a_model_call(tmp_path: Path) -> None:
+    async with stage(tmp_path) as it:
+        for prompt in ([], [text("")], [text(" \n\t ")], [text(" "), text("")]):
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        assert it.server.calls == []
+        assert it.agent.updates(kind="agent_message_chunk") == []
+
+
+async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("I see."), editor=TOAD) as it:
+        prompt = [text("Compare "), BLOCKS[0], text(" with "), *BLOCKS[1:], {"_meta": {"x": 1}, **text("please")}]
+        assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        message = it.server.calls[0].body["messages"][-1]
+        pictures = [block for block in message["content"] if block["type"] == "image"]
+        assert [picture["source"]["data"] for picture in pictures] == [PNG]
+        words = str(message["content"])
+        for word in ("Compare", "b.py", "c = 1", "c.py", "d.bin", "please"):
+            assert word in words
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            shown = [update["content"] for update in later.agent.updates(kind="user_message_chunk")]
+            assert [block["type"] for block in shown] == [block["type"] for block in prompt]
+            assert shown[3]["resource"] == BLOCKS[1]["resource"]
+            assert shown[5]["uri"] == BLOCKS[3]["uri"]
+
+
+@pytest.mark.parametrize("blocks", [BLOCKS[:1], BLOCKS], ids=["one mention", "all kinds"])
+async def test_a_slash_command_is_understood_with_other_blocks_behind_it(
+    tmp_path: Path, blocks: list[dict[str, Any]]
+) -> None:
+    replies = [Reply("A long story. " * 200), Reply("Short.")]
+    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
+        await it.prompt("Tell me. " * 200)
+        sharing = text("Sharing the following file with you")
+        assert await it.prompt([text("/compact keep the names "), *blocks, sharing]) == {"stopReason": "end_turn"}
+        statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
+        assert statuses == ["in_progress", "completed"]
+        asked = conversation(it.server.calls[1].body)[-1][1]
+        assert "keep the names" in asked
+        assert "file:///work/b.py" in asked
+
+
+async def test_what_only_looks_like_a_command_is_a_prompt(tmp_path: Path) -> None:
+    words = [" /compact", "/unknown thing", "/", "//compact", "/Compact", "see /compact", "/comp"]
+    async with stage(tmp_path, *[Reply("Yes.") for _ in words]) as it:
+        for word in words:
+            assert await it.prompt(word) == {"stopReason": "end_turn"}
+            assert conversation(it.server.calls[-1].body)[-1] == ("user", word)
+
+
+async def test_what_is_no_prompt_is_invalid_and_never_reaches_the_model(tmp_path: Path) -> None:
+    prompts: list[Any] = [
+        None,
+        "Hello",
+        {"type": "text", "text": "Hi"},
+        [{"type": "text"}],
+        [{"text": "Hi"}],
+        [{"type": "hologram", "text": "Hi"}],
+        [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}],
+        [{"type": "image", "data": 3, "mimeType": "image/png"}],
+        [7],
+    ]
+    async with stage(tmp_path, Reply("Yes.")) as it:
+        for prompt in prompts:
+            with pytest.raises(AgentError) as error:
+                await it.agent.request("session/prompt", {"sessionId": it.session, "prompt": prompt})
+            assert error.value.code == -32602, prompt
+        assert await it.prompt() == {"stopReason": "end_turn"}
+
+
+async def test_lone_surrogates_and_control_characters_are_answered_kept_and_replayed(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Odd \ud83d\ude00."), Reply("Yes.")) as it:
+        params = f'{{"sessionId":"{it.session}","prompt":[{{"type":"text","text":"a\\ud800b\\u0000c\\u001b[31m"}}]}}'
+        await it.agent.send_line(f'{{"jsonrpc":"2.0","id":"odd","method":"session/prompt","params":{params}}}'.encode())
+        assert await it.agent.pending("odd").result() == {"stopReason": "end_turn"}
+        await it.prompt("Again")
+        await it.agent.load(it.session, it.folder)
+        assert it.agent.text("user_message_chunk").startswith("a")
+        assert it.agent.stderr == ""
+
+
+async def test_a_line_of_20_mib_is_a_prompt_like_any_other(tmp_path: Path) -> None:
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(15 << 20)).decode()
+    async with stage(tmp_path, Reply("Large.")) as it:
+        prompt = [text("Look: "), {"type": "image", "data": picture, "mimeType": "image/png"}]
+        assert await it.prompt(prompt, timeout=40) == {"stopReason": "end_turn"}
+        assert max(len(line.raw) for line in it.agent.sent) > 20 << 20
+        assert len(str(it.server.calls[0].body)) > 20 << 20
+        assert it.agent.text() == "Large."
+        # Going back, a line stays below what editors take.
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=40)
+            assert later.agent.text() == "Large."

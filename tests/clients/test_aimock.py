@@ -1,0 +1,227 @@
+"""The agent with a model server that this project did not write, in each provider's dialect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.aimock import DIALECTS, PATHS, Dialect, aimock, fixture
+from support.client import AgentError, connected_agent
+from support.editors import ZED_BETA
+from support.repo import BUG, make_repo
+
+READ = fixture("Look at", {"toolCalls": [{"name": "read", "arguments": {"path": "shop/cart.py"}}]}, hasToolResult=False)
+FOUND = "`Cart.total` forgets the quantity. " * 8
+ANSWER = fixture("Look at", {"content": FOUND}, hasToolResult=True)
+RECIPE = "Write the summary"
+SUMMARY = "## Goal and requirements\nThe user looked at `shop/cart.py`; `Cart.total` forgets the quantity: café, 価格."
+NEXT = fixture("What is next", {"content": "Repair it."})
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+TOOLS = {"read", "write", "edit", "list", "glob", "grep", "shell", "plan"}
+
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def cut(prompt: str, text: str) -> dict[str, Any]:
+    """A fixture whose stream is cut in the middle of its text."""
+    return fixture(prompt, {"content": text}, chunkSize=8, truncateAfterChunks=8, latency=2)
+
+
+@each_dialect
+async def test_a_tool_runs_and_its_result_goes_back_to_the_model(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+
+    async with (
+        aimock([READ, ANSWER], dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        result = await agent.prompt(session, "Look at shop/cart.py")
+        asked, told = await server.journal()
+
+    assert result == {"stopReason": "end_turn"}
+    assert agent.text() == FOUND
+    assert agent.desk.reads == [str(repo.program)]
+    assert asked.path == told.path == PATHS[dialect]
+    assert asked.body["stream"] is True
+    assert {tool["function"]["name"] for tool in asked.body["tools"]} == TOOLS
+    assert "Prices are whole cents." in asked.text("system")
+    assert asked.text("user") == "Look at shop/cart.py"
+    call, answered = told.messages[-2:]
+    assert call["tool_calls"][0]["function"]["name"] == "read"
+    assert json.loads(call["tool_calls"][0]["function"]["arguments"]) == {"path": "shop/cart.py"}
+    assert answered["tool_call_id"] == call["tool_calls"][0]["id"]
+    assert BUG in told.text("tool")
+
+
+@each_dialect
+async def test_after_compact_the_model_gets_the_summary_in_place_of_the_conversation(
+    dialect: Dialect, tmp_path: Path
+) -> None:
+    repo = make_repo(tmp_path / "shop")
+    fixtures = [fixture(RECIPE, {"content": SUMMARY}), READ, ANSWER, NEXT]
+
+    async with aimock(fixtures, dialect, tmp_path) as server:
+        async with connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent:
+            session = await agent.new_session(repo.path)
+            await agent.prompt(session, "Look at shop/cart.py")
+            await agent.prompt(session, "/compact keep the amounts in euros")
+            used = [update["used"] for update in agent.updates(kind="usage_update")]
+            assert agent.text("compaction_summary_chunk") == SUMMARY
+            [begun, done] = agent.updates(kind="compaction_update")
+            agent.kill()
+            await agent.wait_exit()
+        async with connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent:
+            await agent.resume(session, repo.path)
+            await agent.prompt(session, "What is next?")
+            assert agent.text() == "Repair it."
+        *_, told, asked_summary, asked_next = await server.journal()
+
+    assert (begun["status"], done["status"]) == ("in_progress", "completed")
+    assert done["summary"] == [{"type": "text", "text": SUMMARY}]
+    assert used[-1] < used[-2]
+    # The summary is asked for behind the conversation, unchanged, so that the provider's cache is hit.
+    assert list(asked_summary.messages[: len(told.messages)]) == list(told.messages)
+    assert "keep the amounts in euros" in asked_summary.text("user")
+    assert SUMMARY in asked_next.text("user")
+    assert "What is next?" in asked_next.text("user")
+    assert [message["role"] for message in asked_next.messages if message["role"] not in ("system", "user")] == []
+    assert RECIPE not in asked_next.text("user")
+    assert BUG not in json.dumps(asked_next.body)
+
+
+@each_dialect
+async def test_a_drop_a_server_error_and_a_rate_limit_are_retried_unseen(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    limited = {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 0}
+    fixtures = [
+        fixture("Hello", {"content": "lost"}, sequenceIndex=0, chaos={"disconnectRate": 1}),
+        fixture("Hello", {"content": "lost"}, sequenceIndex=1, chaos={"dropRate": 1}),
+        fixture("Hello", limited, sequenceIndex=2),
+        fixture("Hello", {"content": "Here after all."}),
+    ]
+
+    async with (
+        aimock(fixtures, dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        result = await agent.prompt(session, "Hello")
+        calls = await server.journal()
+
+    assert result == {"stopReason": "end_turn"}
+    assert [call.status for call in calls] == [0, 500, 429, 200]
+    assert all(call.body == calls[0].body for call in calls)
+    assert list(agent.texts().values()) == ["Here after all."]
+    assert len(agent.updates(kind="notice")) == 3
+
+
+@each_dialect
+async def test_a_stream_cut_in_the_middle_is_an_error_and_its_text_stays_once(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+
+    async with (
+        aimock([cut("Count", LONG), NEXT], dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        with pytest.raises(AgentError, match="broke off") as raised:
+            await agent.prompt(session, "Count")
+        seen = agent.text()
+        await agent.prompt(session, "What is next?")
+        broken, following = await server.journal()
+
+    assert raised.value.code == -32603
+    assert raised.value.data["details"] == raised.value.message
+    assert broken.interrupted
+    assert seen
+    assert LONG.startswith(seen)
+    assert seen != LONG
+    assert following.text("assistant").count(seen.strip()) == 1
+
+
+@each_dialect
+async def test_a_summary_whose_stream_is_cut_leaves_the_conversation_as_it_was(
+    dialect: Dialect, tmp_path: Path
+) -> None:
+    repo = make_repo(tmp_path / "shop")
+
+    async with (
+        aimock([cut(RECIPE, LONG), READ, ANSWER, NEXT], dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        await agent.prompt(session, "Look at shop/cart.py")
+        with pytest.raises(AgentError, match="broke off"):
+            await agent.prompt(session, "/compact")
+        statuses = [update["status"] for update in agent.updates(kind="compaction_update")]
+        await agent.prompt(session, "What is next?")
+        _, told, summary, following = await server.journal()
+
+    assert statuses == ["in_progress", "failed"]
+    assert summary.interrupted
+    assert list(following.messages[: len(told.messages)]) == list(told.messages)
+    assert FOUND.strip() in following.text("assistant")
+    assert RECIPE not in following.text("user")
+    assert LONG[:16] not in json.dumps(following.body)
+
+
+@each_dialect
+async def test_an_answer_that_is_no_stream_is_an_error(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    fixtures = [fixture("Hello", {"content": "lost"}, chaos={"malformedRate": 1})]
+
+    async with (
+        aimock(fixtures, dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        with pytest.raises(AgentError, match="streaming") as raised:
+            await agent.prompt(session, "Hello")
+
+    assert raised.value.code == -32603
+    assert agent.text() == ""
+
+
+@each_dialect
+async def test_a_refused_key_is_said_at_once_and_not_tried_again(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    refused = {"error": {"message": "invalid x-api-key", "type": "authentication_error"}, "status": 401}
+
+    async with (
+        aimock([fixture("Hello", refused)], dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        with pytest.raises(AgentError, match="refused the key") as raised:
+            await agent.prompt(session, "Hello")
+        calls = await server.journal()
+
+    assert raised.value.code == -32000
+    assert [call.status for call in calls] == [401]
+
+
+@each_dialect
+async def test_a_slow_answer_can_be_cancelled(dialect: Dialect, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    slow = fixture("Count", {"content": LONG}, chunkSize=8, streamingProfile={"ttft": 1, "tps": 4})
+
+    async with (
+        aimock([slow, NEXT], dialect, tmp_path) as server,
+        connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        turn = await agent.start_prompt(session, "Count")
+        await agent.wait_update("agent_message_chunk", timeout=15)
+        await agent.cancel(session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        seen = agent.text()
+        assert await agent.prompt(session, "What is next?") == {"stopReason": "end_turn"}
+        _, following = await server.journal()
+
+    assert LONG.startswith(seen)
+    assert seen != LONG
+    assert following.text("assistant").count(seen.strip()) == 1

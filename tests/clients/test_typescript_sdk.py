@@ -1,0 +1,133 @@
+"""The agent with an editor made of the official TypeScript SDK, which validates all that it receives."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from support.models import Reply, ToolCall, model_server
+from support.npm import NPM_FOLDER, node, npm_package
+from support.repo import BUG, FIX, make_repo
+
+SUMMARY = ["## Goal and requirements\n", "`Cart.total` was repaired; prices are whole cents."]
+TIME_LIMIT = 50
+SEARCH_PATH = os.environ.get("PATH", os.defpath)
+CHECKOUT = Path(__file__).parents[2]
+
+
+async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk_accepts(tmp_path: Path) -> None:
+    npm_package("@agentclientprotocol/sdk")
+    repo = make_repo(tmp_path / "shop")
+    never = anyio.Event()
+    script = [
+        Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
+        Reply(tool_calls=[ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})]),
+        Reply(["Repaired", " it."]),
+        Reply(["Well, ", "..."], hold=never, hold_after=1),
+        Reply(["Hm, ", "..."], hold=never, hold_after=1),
+        Reply(SUMMARY),
+        Reply("The total was repaired."),
+        Reply("Nothing."),
+    ]
+
+    async with model_server(script) as server:
+        facts = await talk(repo.path, server.env(), tmp_path)
+        after_load, after_resume = (json.dumps(call.body["messages"]) for call in server.calls[-2:])
+
+    assert facts["problems"] == []
+    assert facts["exitCode"] == 0
+    phases: dict[str, list[dict[str, Any]]] = facts["phases"]
+    session = facts["opened"]["sessionId"]
+
+    # the session is open before anything is said in it
+    assert facts["labels"][:3] == ["response", "response", "available_commands_update"]
+    assert "compact" in [command["name"] for command in phases["opening"][0]["availableCommands"]]
+
+    # a prompt with tools that go through the editor
+    assert facts["edit"] == {"stopReason": "end_turn"}
+    assert repo.run_tests().returncode == 0
+    assert set(facts["reads"]) == set(facts["writes"]) == {str(repo.program)}
+    [asked] = facts["permissions"]
+    assert (asked["sessionId"], asked["toolCall"]["kind"]) == (session, "edit")
+    assert said(phases["edit"]) == "I look first.Repaired it."
+    assert {"agent_thought_chunk", "session_info_update", "usage_update"} <= kinds(phases["edit"])
+    assert statuses(phases["edit"]) == {"completed"}
+
+    # both ways to stop a turn
+    assert facts["cancel"] == {"stopReason": "cancelled"}
+    assert facts["withdraw"] == {"stopReason": "cancelled"}
+
+    # settings
+    assert [option["currentValue"] for option in facts["option"]["configOptions"] if option["id"] == "mode"] == ["plan"]
+    modes = [update["currentModeId"] for update in phases["settings"] if "currentModeId" in update]
+    assert modes == ["accept-edits", "plan"]
+
+    # compaction, and what is left of it in another process
+    assert facts["compact"] == {"stopReason": "end_turn"}
+    begun, done = (update for update in phases["compact"] if update["sessionUpdate"] == "compaction_update")
+    assert (begun["status"], done["status"]) == ("in_progress", "completed")
+    assert [part["text"] for part in done["summary"]] == ["".join(SUMMARY)]
+    assert [listed["sessionId"] for listed in facts["listed"]["sessions"]] == [session]
+    [replayed] = [update for update in phases["load"] if update["sessionUpdate"] == "compaction_update"]
+    assert (replayed["compactionId"], replayed["summary"]) == (done["compactionId"], done["summary"])
+    assert "I look first." in said(phases["load"])
+    assert {"user_message_chunk", "tool_call"} <= kinds(phases["load"])
+    assert statuses(phases["load"]) == {"completed"}
+    assert facts["loaded"]["modes"]["currentModeId"] == "plan"
+    assert said(phases["after load"]) == "The total was repaired."
+    assert json.dumps("".join(SUMMARY))[1:-1] in after_load
+    assert "I look first." not in after_load
+    assert kinds(phases["resume"]) == {"available_commands_update", "usage_update"}
+    assert facts["resumed"]["modes"]["currentModeId"] == "plan"
+    assert said(phases["after resume"]) == "Nothing."
+    assert "The total was repaired." in after_resume
+
+    # the end
+    assert facts["left"] == {"sessions": []}
+    assert facts["loadedAfterDelete"] == -32002
+
+
+async def talk(directory: Path, env: dict[str, str], home: Path) -> dict[str, Any]:
+    """Run the client, and return what it saw."""
+    agent = [sys.executable, "-m", "acp_agent"]
+    with anyio.fail_after(TIME_LIMIT):
+        done = await anyio.run_process(
+            [node(), NPM_FOLDER / "acp_client.mjs", str(directory), "shop/cart.py", *agent],
+            env={
+                "PATH": SEARCH_PATH,
+                "HOME": str(home),
+                "PYTHONPATH": str(CHECKOUT),
+                "ACP_AGENT_HOME": str(home / "state"),
+                **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
+                **env,
+            },
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stderr == b""
+    return json.loads(done.stdout)
+
+
+def kinds(updates: list[dict[str, Any]]) -> set[str]:
+    """What kinds of updates there are."""
+    return {update["sessionUpdate"] for update in updates}
+
+
+def said(updates: list[dict[str, Any]]) -> str:
+    """The agent's text."""
+    chunks = [update for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
+    return "".join(chunk["content"]["text"] for chunk in chunks)
+
+
+def statuses(updates: list[dict[str, Any]]) -> set[str]:
+    """How each tool call ended."""
+    last: dict[str, str] = {}
+    for update in updates:
+        if "toolCallId" in update:
+            last[update["toolCallId"]] = update.get("status") or last[update["toolCallId"]]
+    return set(last.values())

@@ -1,0 +1,225 @@
+"""Compactions that nobody asked for: when a context outgrows its window, before the next model call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import connected_agent
+from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.repo import make_repo
+
+WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
+USABLE = 15_000
+"""Of that window, a quarter is kept for the answer."""
+LONG = "The cart adds prices. " * 1_000
+SUMMARY = Reply("# Goal\nA cart.")
+
+
+def config(home: Path, text: str) -> None:
+    path = home / "state" / "config.yaml"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(text)
+
+
+def summaries(server: ModelServer) -> list[int]:
+    """Which calls asked for a summary."""
+    return [index for index, call in enumerate(server.calls) if is_summary_request(call.body)]
+
+
+async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_path: Path) -> None:
+    script = [
+        Reply(LONG, usage=Usage(input=int(USABLE * 0.8) - 600, output=400)),
+        Reply(LONG, usage=Usage(input=int(USABLE * 0.8) - 300, output=400)),
+        SUMMARY,
+        Reply("Three.", usage=Usage(1000, 5)),
+        Reply("Four.", usage=Usage(1010, 5)),
+    ]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "Two?")
+        assert shown_compactions(agent) == []
+        begun = len(agent.lines)
+        assert await agent.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        await agent.prompt(session, "Four?")
+
+        [compaction] = shown_compactions(agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], "# Goal\nA cart.")
+        labels = agent.methods_between(begun)
+        assert labels.index("compaction_update") < labels.index("usage_update") < labels.index("agent_message_chunk")
+        sizes = [(update["used"], update["size"]) for update in agent.updates(kind="usage_update", since=begun)]
+        assert sizes[0][0] < USABLE * 0.8
+        assert {size for _, size in sizes} == {20_000}
+        assert summaries(server) == [2]
+        assert [said(message) for message in messages(server.calls[2].body)[:-1]] == ["One?", LONG, "Two?", LONG]
+        assert asked_last(server.calls[3].body) == "Three?"
+        assert [message["role"] for message in messages(server.calls[3].body)] == ["user"]
+        assert server.calls[3].mentions("# Goal\nA cart.")
+        assert not server.calls[3].mentions("One?")
+        # The last count from before the compaction is void: it does not cause another.
+        assert len(server.calls) == 5
+
+
+async def test_within_a_turn_the_prompt_and_the_steps_not_yet_answered_stay_word_for_word(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    first, second = (ToolCall("read", {"path": str(repo.path / name)}) for name in ("README.md", "shop/cart.py"))
+    prompt = "Find the bug. " * 20
+    script = [
+        Reply(LONG, usage=Usage(3000, 400)),
+        Reply("Step one.", tool_calls=[first], usage=Usage(5000, 10)),
+        Reply("Step two.", tool_calls=[first, second], usage=Usage(13_000, 10)),
+        SUMMARY,
+        Reply("It forgets the quantity.", usage=Usage(1000, 5)),
+    ]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        await agent.prompt(session, "What is here?")
+        assert await agent.prompt(session, prompt) == {"stopReason": "end_turn"}
+
+        assert summaries(server) == [3]
+        live, after = messages(server.calls[3].body), messages(server.calls[4].body)
+        opening, *steps = after
+        assert asked_last({"messages": [opening]}) == prompt
+        assert "# Goal\nA cart." in said(opening)
+        assert [block["type"] for block in steps[-2]["content"]] == ["text", "tool_use", "tool_use"]
+        assert {block["tool_use_id"] for block in steps[-1]["content"]} == {
+            block["id"] for block in steps[-2]["content"] if block["type"] == "tool_use"
+        }
+        # The results stand before the recipe's text in the last message of the summary request.
+        assert steps[-1]["content"] == live[-1]["content"][:2]
+        assert steps[:-1] == live[: -1][-len(steps) + 1 :]
+        assert not server.calls[4].mentions("What is here?")
+        assert agent.methods_between()[-1] == "response session/prompt"
+        [compaction] = shown_compactions(agent)
+        assert compaction.statuses[-1] == "completed"
+
+
+async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 1_000)
+    read = ToolCall("read", {"path": str(tmp_path / "long.txt")})
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if is_summary_request(body):
+            return SUMMARY
+        if len(server.calls) > 12 or asked_last(body) == "Again?":
+            return Reply("Enough.", usage=Usage(14_000, 5))
+        return Reply("Step.", tool_calls=[read], usage=Usage(14_000, 5))
+
+    async with (
+        model_server(answer) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        assert await agent.prompt(session, "Loop.") == {"stopReason": "end_turn"}
+        assert len(summaries(server)) == 2
+        assert await agent.prompt(session, "Again?") == {"stopReason": "end_turn"}
+        assert len(summaries(server)) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "compacts"),
+    [("compaction: {auto: false}", False), ("compaction: {threshold: 0.3}", True), ("", False)],
+    ids=["switched off", "a lower threshold", "the default"],
+)
+async def test_the_configuration_says_whether_and_when(tmp_path: Path, settings: str, compacts: bool) -> None:
+    used = 14_900 if "auto" in settings else 6_000
+    config(tmp_path, settings)
+    async with (
+        model_server([Reply(LONG, usage=Usage(used, 100)), *([SUMMARY] if compacts else []), Reply("Two.")]) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.prompt(session, "One?")
+        assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
+        assert len(shown_compactions(agent)) == len(summaries(server)) == int(compacts)
+
+
+async def test_a_failing_automatic_compaction_is_shown_and_the_turn_goes_on(tmp_path: Path) -> None:
+    read = ToolCall("list", {"path": str(tmp_path)})
+    script = [
+        Reply(LONG, usage=Usage(14_000, 400)),
+        Reply(""),
+        Reply("Step.", tool_calls=[read], usage=Usage(14_500, 10)),
+        Reply("Two.", usage=Usage(14_600, 5)),
+        SUMMARY,
+        Reply("Three.", usage=Usage(1_000, 5)),
+    ]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.prompt(session, "One?")
+        assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
+        [failed] = shown_compactions(agent)
+        assert failed.statuses == ["in_progress", "failed"]
+        assert "history is unchanged" in failed.text
+        assert [said(message) for message in messages(server.calls[2].body)] == ["One?", LONG, "Two?"]
+        assert await agent.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        assert shown_compactions(agent)[-1].statuses == ["in_progress", "completed"]
+        assert server.remaining == 0
+
+
+async def test_a_turn_can_be_cancelled_while_it_compacts(tmp_path: Path) -> None:
+    held = Reply(["# Goal", "\nA cart."], hold=anyio.Event(), hold_after=1)
+    script = [Reply(LONG, usage=Usage(14_000, 400)), held, SUMMARY, Reply("Three.")]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.prompt(session, "One?")
+        turn = await agent.start_prompt(session, "Two?")
+        await server.wait_held()
+        await agent.cancel(session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        [cancelled] = shown_compactions(agent)
+        assert cancelled.statuses == ["in_progress", "cancelled"]
+        assert await agent.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        assert server.calls[2].mentions("Two?")
+
+
+@pytest.mark.parametrize("place", ["state/recipes", "repo/.acp-agent/recipes"], ids=["the user", "the project"])
+async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_alike(
+    tmp_path: Path, place: str
+) -> None:
+    repo = make_repo(tmp_path / "repo")
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "compact.md").write_text(
+        "---\ndescription: Shorter\nallowed_tools: []\nhooks:\n  turn_end: {handler: swap_context, once: true}\n---\n"
+        "Say it in one line.{% if instructions %} Mind: {{ instructions }}{% endif %}\n"
+    )
+    script = [
+        Reply(LONG, usage=Usage(3_000, 400)),
+        Reply("By hand."),
+        Reply(LONG, usage=Usage(14_000, 400)),
+        Reply("By itself."),
+        Reply("Three.", usage=Usage(1_000, 5)),
+    ]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(repo.path)
+        [offer] = (await agent.wait_update("available_commands_update"))["availableCommands"]
+        assert (offer["name"], offer["description"]) == ("compact", "Shorter")
+        for prompt in ("One?", "/compact the {{ braces }}", "Two?", "Three?"):
+            assert await agent.prompt(session, prompt) == {"stopReason": "end_turn"}
+        assert asked_last(server.calls[1].body) == "Say it in one line. Mind: the {{ braces }}"
+        assert asked_last(server.calls[3].body).startswith("Say it in one line.")
+        assert [compaction.text for compaction in shown_compactions(agent)] == ["By hand.", "By itself."]
+        assert not any(call.mentions(RECIPE_TEXT) for call in server.calls)

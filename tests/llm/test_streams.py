@@ -1,0 +1,158 @@
+"""Streams that end in odd ways, byte for byte, through the real SDKs."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import pytest
+
+from acp_agent.conversation import messages as m
+from acp_agent.errors import ContextOverflowError, ModelError, ModelStreamError, ModelUnavailableError
+from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
+from acp_agent.llm.openai import OpenAIAccess
+from acp_agent.llm.openai_chat import OpenAIChatProvider
+from acp_agent.llm.openai_responses import OpenAIResponsesProvider
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying, TextDelta
+from acp_agent.llm.retry import RetryPolicy
+from support.http_server import Exchange, http_server
+
+QUICK = RetryPolicy(attempts=2, base=0.005)
+REQUEST = ModelRequest("m", "Be brief.", (m.UserMessage("u", (m.Text("Hello"),)),))
+TERMINAL: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ],
+    "openai": [
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+        },
+        {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}},
+    ],
+    "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
+}
+BEGINNING: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+    ],
+    "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
+    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
+}
+DIALECTS = list(BEGINNING)
+
+
+def encoded(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+async def play(
+    dialect: str, body: bytes, *, ends: bool = True, stalls: bool = False, kind: str = "text/event-stream"
+) -> tuple[list[ModelEvent], ModelError | None]:
+    """What an adapter makes of a body.
+
+    :param ends: whether the answer is finished as HTTP wants it; else the connection is cut.
+    :param stalls: whether the server holds the connection open after it.
+    """
+
+    async def app(exchange: Exchange) -> None:
+        await exchange.start(kind)
+        await exchange.send(body)
+        if stalls:
+            await anyio.sleep_forever()
+        elif ends:
+            await exchange.end()
+        else:
+            exchange.hang_up()
+
+    async with http_server(app) as url:
+        if dialect == "anthropic":
+            provider = AnthropicProvider(AnthropicAccess(api_key="k", base_url=url), lambda _: ModelProfile(), QUICK)
+        else:
+            access = OpenAIAccess(api_key="k", base_url=url)
+            made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
+            provider = made(access, lambda _: ModelProfile(), QUICK)
+        seen: list[ModelEvent] = []
+        error = None
+        try:
+            with anyio.fail_after(10):
+                async with aclosing(provider.stream(REQUEST)) as events:
+                    async for event in events:
+                        seen.append(event)  # noqa: PERF401 - what came before the error counts
+        except ModelError as caught:
+            error = caught
+        finally:
+            await provider.aclose()
+        return seen, error
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_answer_without_the_event_that_ends_it_is_no_success(dialect: str) -> None:
+    seen, error = await play(dialect, encoded(BEGINNING[dialect]))
+    assert seen == [TextDelta("Hi")]
+    assert isinstance(error, ModelStreamError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_empty_stream_is_no_success_either(dialect: str) -> None:
+    seen, error = await play(dialect, b"")
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ModelUnavailableError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_event_cut_in_half_is_a_lost_connection(dialect: str) -> None:
+    body = encoded(BEGINNING[dialect]) + encoded(TERMINAL[dialect])[:30]
+    seen, error = await play(dialect, body, ends=False)
+    assert seen == [TextDelta("Hi")]
+    assert isinstance(error, ModelStreamError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_connection_cut_after_the_end_of_the_answer_is_a_success(dialect: str) -> None:
+    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *TERMINAL[dialect]]), ends=False)
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi"),)
+    assert seen[-1].usage.total_tokens > 0
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_server_that_holds_the_connection_after_the_answer_holds_nobody(dialect: str) -> None:
+    done = b"data: [DONE]\n\n" if dialect == "chat" else b""
+    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *TERMINAL[dialect]]) + done, stalls=True)
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+
+
+async def test_done_alone_ends_a_chat() -> None:
+    seen, error = await play("chat", encoded(BEGINNING["chat"]) + b"data: [DONE]\n\n")
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].stop_reason == "end_turn"
+
+
+async def test_a_server_that_counts_no_tokens_gets_an_estimate() -> None:
+    seen, _ = await play("chat", encoded([*BEGINNING["chat"], *TERMINAL["chat"]]))
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].usage == m.Usage(input_tokens=4, output_tokens=1)
+
+
+async def test_an_error_in_place_of_a_stream_with_status_200() -> None:
+    body = json.dumps({"error": {"code": 400, "message": "maximum context length is 8192 tokens"}}).encode()
+    _, error = await play("chat", body, kind="application/json")
+    assert isinstance(error, ContextOverflowError)
+
+
+async def test_responses_that_failed_are_tried_again() -> None:
+    failed = {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "sorry"}}}
+    seen, error = await play("openai", encoded([failed]))
+    assert [type(event) for event in seen] == [Retrying]
+    assert "sorry" in str(error)

@@ -1,0 +1,199 @@
+/*
+ * An editor made of the official TypeScript SDK, which checks everything that an agent sends.
+ *
+ *     node acp_client.mjs DIRECTORY FILE AGENT [ARGUMENT...]
+ *
+ * Starts the agent in its own environment, works through a session in the directory, kills the agent and goes on with a
+ * second one. Prints what it saw as one line of JSON: the results, the updates of each phase, what it was asked to do, and
+ * `problems`: everything that the SDK complained of or dropped. Knows nothing of models.
+ */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { Readable, Writable } from "node:stream";
+import { isDeepStrictEqual } from "node:util";
+
+import { client, methods, ndJsonStream, RequestError } from "@agentclientprotocol/sdk";
+// The SDK checks notifications and requests with these, but no results, and does not export them.
+import * as schema from "./node_modules/@agentclientprotocol/sdk/dist/v1/schema/zod.gen.js";
+
+const [directory, file, ...command] = process.argv.slice(2);
+const { session: sessionMethods } = methods.agent;
+const resultOf = {
+  [methods.agent.initialize]: schema.zInitializeResponse,
+  [sessionMethods.new]: schema.zNewSessionResponse,
+  [sessionMethods.load]: schema.zLoadSessionResponse,
+  [sessionMethods.resume]: schema.zResumeSessionResponse,
+  [sessionMethods.list]: schema.zListSessionsResponse,
+  [sessionMethods.close]: schema.zCloseSessionResponse,
+  [sessionMethods.delete]: schema.zDeleteSessionResponse,
+  [sessionMethods.prompt]: schema.zPromptResponse,
+  [sessionMethods.setMode]: schema.zSetSessionModeResponse,
+  [sessionMethods.setConfigOption]: schema.zSetSessionConfigOptionResponse,
+};
+const problems = [];
+console.error = (...said) => problems.push(said.map((part) => JSON.stringify(part)).join(" "));
+
+/** What the agent sent must all be in what the SDK understood: its schema drops what it does not know. */
+function judge(what, sent, understood) {
+  if (Array.isArray(sent) && Array.isArray(understood) && sent.length === understood.length) {
+    sent.forEach((value, index) => judge(`${what}[${index}]`, value, understood[index]));
+  } else if (sent && typeof sent === "object" && understood && typeof understood === "object") {
+    for (const [key, value] of Object.entries(sent)) judge(`${what}.${key}`, value, understood[key]);
+  } else if (!isDeepStrictEqual(sent, understood)) {
+    problems.push(`${what}: sent ${JSON.stringify(sent)}, understood ${JSON.stringify(understood)}`);
+  }
+}
+
+/** One run of the agent, and what this editor does for it. */
+class Editor {
+  phases = {};
+  permissions = [];
+  reads = [];
+  writes = [];
+  labels = [];
+  #updates = [];
+  #sent = [];
+  #waiting = new Set();
+
+  constructor() {
+    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
+    this.exited = once(this.process, "exit");
+  }
+
+  /** Begin to collect the updates under another name. */
+  phase(name) {
+    this.#updates = this.phases[name] = [];
+  }
+
+  /** Wait for an update of this phase. */
+  seen(kind) {
+    const found = () => this.#updates.some((update) => update.sessionUpdate === kind);
+    return new Promise((resolve) => {
+      const look = () => found() && (this.#waiting.delete(look), resolve());
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  /** Run `work` with a function that sends requests and checks their results, and with the connection. */
+  async talk(work) {
+    const wire = ndJsonStream(Writable.toWeb(this.process.stdin), Readable.toWeb(this.process.stdout));
+    const noting = new TransformStream({
+      transform: (message, controller) => {
+        if (message.method === methods.client.session.update) this.#sent.push(message.params);
+        if (message.result === null) problems.push(`the result of request ${message.id} is null`);
+        this.labels.push(message.params?.update?.sessionUpdate ?? message.method ?? "response");
+        controller.enqueue(message);
+      },
+    });
+    await client({ name: "acp-agent-test" })
+      .onNotification(methods.client.session.update, ({ params }) => {
+        judge("session/update", this.#sent.shift(), params);
+        this.#updates.push(params.update);
+        for (const look of [...this.#waiting]) look();
+      })
+      .onRequest(methods.client.session.requestPermission, ({ params }) => {
+        this.permissions.push(params);
+        const { optionId } = params.options.find((option) => option.kind === "allow_once");
+        return { outcome: { outcome: "selected", optionId } };
+      })
+      .onRequest(methods.client.fs.readTextFile, async ({ params }) => {
+        this.reads.push(params.path);
+        return { content: await readFile(params.path, "utf8") };
+      })
+      .onRequest(methods.client.fs.writeTextFile, async ({ params }) => {
+        this.writes.push(params.path);
+        await writeFile(params.path, params.content);
+        return {};
+      })
+      .connectWith({ writable: wire.writable, readable: wire.readable.pipeThrough(noting) }, (agent) =>
+        work(async (method, params, options) => {
+          const result = await agent.request(method, params, options);
+          judge(`result of ${method}`, result, resultOf[method].parse(result));
+          return result;
+        }, agent),
+      );
+    if (this.#sent.length) problems.push(`refused updates: ${JSON.stringify(this.#sent)}`);
+  }
+}
+
+const facts = { problems };
+const clientCapabilities = {
+  fs: { readTextFile: true, writeTextFile: true },
+  session: { compaction: {}, notices: {}, configOptions: { boolean: {} } },
+};
+const greeting = { protocolVersion: 1, clientInfo: { name: "test", version: "1" }, clientCapabilities };
+const here = { cwd: directory, mcpServers: [] };
+let sessionId;
+const say = (text) => ({ sessionId, prompt: [{ type: "text", text }] });
+
+const first = new Editor();
+first.phase("opening");
+await first.talk(async (ask, agent) => {
+  facts.initialized = await ask(methods.agent.initialize, greeting);
+  facts.opened = await ask(sessionMethods.new, here);
+  sessionId = facts.opened.sessionId;
+  await first.seen("available_commands_update");
+
+  first.phase("edit");
+  facts.edit = await ask(sessionMethods.prompt, say(`Repair ${file}`));
+
+  first.phase("cancel");
+  const cancelled = ask(sessionMethods.prompt, say("Think about it"));
+  await first.seen("agent_message_chunk");
+  await agent.notify(sessionMethods.cancel, { sessionId });
+  facts.cancel = await cancelled;
+
+  first.phase("withdraw");
+  const withdrawal = new AbortController();
+  const withdrawn = ask(sessionMethods.prompt, say("Think again"), { cancellationSignal: withdrawal.signal });
+  const outcome = withdrawn.catch((error) => (error instanceof RequestError ? { code: error.code } : { error: `${error}` }));
+  await first.seen("agent_message_chunk");
+  withdrawal.abort();
+  facts.withdraw = await outcome;
+
+  first.phase("settings");
+  facts.mode = await ask(sessionMethods.setMode, { sessionId, modeId: "accept-edits" });
+  facts.option = await ask(sessionMethods.setConfigOption, { sessionId, configId: "mode", value: "plan" });
+
+  first.phase("compact");
+  facts.compact = await ask(sessionMethods.prompt, say("/compact keep the prices"));
+
+  first.process.kill("SIGKILL");
+});
+await first.exited;
+
+const second = new Editor();
+await second.talk(async (ask) => {
+  await ask(methods.agent.initialize, greeting);
+  facts.listed = await ask(sessionMethods.list, { cwd: directory });
+
+  second.phase("load");
+  facts.loaded = await ask(sessionMethods.load, { sessionId, ...here });
+  await second.seen("usage_update");
+
+  second.phase("after load");
+  await ask(sessionMethods.prompt, say("What was done?"));
+  await ask(sessionMethods.close, { sessionId });
+
+  second.phase("resume");
+  facts.resumed = await ask(sessionMethods.resume, { sessionId, ...here });
+  await second.seen("usage_update");
+
+  second.phase("after resume");
+  await ask(sessionMethods.prompt, say("And now?"));
+  await ask(sessionMethods.close, { sessionId });
+  await ask(sessionMethods.delete, { sessionId });
+  facts.left = await ask(sessionMethods.list, {});
+  facts.loadedAfterDelete = await ask(sessionMethods.load, { sessionId, ...here }).catch((error) => error.code);
+});
+second.process.stdin.end();
+[facts.exitCode] = await second.exited;
+
+const { permissions, reads, writes } = first;
+Object.assign(facts, { permissions, reads, writes });
+facts.phases = { ...first.phases, ...second.phases };
+facts.labels = first.labels;
+process.stdout.write(`${JSON.stringify(facts)}\n`);

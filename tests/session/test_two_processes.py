@@ -1,0 +1,100 @@
+"""Two agents on one session: whoever comes second is not lost, and whoever was first learns of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.client import AgentError, connected_agent
+from support.compactions import messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import Reply, ToolCall, model_server
+from support.stored import wait_logged
+
+LONG = "The cart adds prices. " * 60
+
+
+async def test_an_idle_agent_goes_on_from_where_another_one_left_the_session(tmp_path: Path) -> None:
+    script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount."), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "/compact")
+        await second.prompt(session, "Two?")
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        summary, answer, question = messages(server.calls[3].body)
+        assert "# Goal\nCount." in said(summary)
+        assert said(summary).endswith("Two?")
+        assert (said(answer), said(question)) == ("Two.", "Three?")
+
+
+async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [Reply(["It is ", "lost."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        overtaken = await first.start_prompt(session, "One?")
+        await wait_logged(tmp_path, "partial_answer")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        texts = [said(message) for message in messages(server.calls[2].body)]
+        assert texts == ["One?", "It is ", "Two?", "Two.", "Three?"]
+
+
+async def test_a_compaction_that_another_agent_overtook_ends_once_and_changes_nothing(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [Reply(LONG), Reply(["# Goal", "\nCount."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        overtaken = await first.start_prompt(session, "/compact")
+        await server.wait_held()
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        [compaction] = shown_compactions(first)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        assert [said(message) for message in messages(server.calls[3].body)] == ["One?", LONG, "Two?", "Two.", "Three?"]
+
+
+async def test_a_call_of_an_overtaken_turn_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
+    call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})
+    async with (
+        model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")]) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        first.permission_hold = anyio.Event()
+        overtaken = await first.start_prompt(session, "One?")
+        await first.until(lambda: first.desk.permissions)
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        first.permission_hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        [announced] = first.updates(kind="tool_call")
+        assert first.tool(announced["toolCallId"])["status"] == "failed"
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}

@@ -1,0 +1,58 @@
+"""What is loaded when: heavy imports would delay the editor's first answer. Asserted by module, not by milliseconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.checkout import REPOSITORY
+from support.client import start_agent
+from support.models import model_server
+
+HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
+SDKS = ("anthropic", "openai", "mcp", "httpx2")
+
+
+def imported(importtime: str) -> set[str]:
+    """Top-level packages named in the interpreter's import report."""
+    rows = (line.rpartition("|")[2].strip() for line in importtime.splitlines() if line.startswith("import time:"))
+    return {row.partition(".")[0] for row in rows}
+
+
+def test_the_handshake_needs_the_standard_library_alone() -> None:
+    code = "import sys, acp_agent.jsonrpc.descriptors, acp_agent.server.handshake; print('\\n'.join(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30
+    )
+    loaded = {name.partition(".")[0] for name in result.stdout.split()}
+    assert not loaded & set(HEAVY)
+
+
+async def test_initialize_is_answered_before_anything_heavy_is_loaded(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
+        await agent.initialize()
+        agent.kill()
+        await agent.wait_exit()
+        # It may have begun to load the rest since, but never a provider's SDK.
+        loaded = imported(agent.stderr)
+        assert "json" in loaded
+        assert not loaded & set(SDKS)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai", "chat"])
+async def test_a_new_session_is_answered_before_the_providers_sdk_is_loaded(tmp_path: Path, dialect: str) -> None:
+    async with model_server([]) as server:
+        env = {**server.env(dialect), "PYTHONPROFILEIMPORTTIME": "1"}
+        if dialect == "chat":
+            server.write_config(tmp_path)
+        async with start_agent(home=tmp_path, env=env, laws=False) as agent:
+            await agent.initialize()
+            await agent.new_session(tmp_path)
+            agent.kill()
+            await agent.wait_exit()
+            loaded = imported(agent.stderr)
+            assert "sqlite3" in loaded
+            assert not loaded & set(SDKS)

@@ -1,0 +1,110 @@
+"""Compactions as an editor sees them, and the model calls around them.
+
+    [compaction] = shown_compactions(agent)            # both as session updates and as a tool call
+    assert compaction.statuses == ["in_progress", "completed"]
+    assert bare(server.calls[1].body) == bare(server.calls[0].body)      # but for the cache marks, the same request
+
+Owns reading. Knows nothing of how a test made the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.conversation import Conversation
+from support.editors import ZED, ZED_BETA
+from support.lines import Line
+
+TERMINAL = ("completed", "failed", "cancelled")
+RECIPE_FILE = Path(__file__).parents[2] / "recipes" / "compact.md"
+RECIPE_TEXT = next(line for line in RECIPE_FILE.read_text().split("---\n", 2)[2].splitlines() if line.strip()).strip()
+"""The first line of the built-in recipe's prompt, by which a summary request is known."""
+
+both_editors = pytest.mark.parametrize("editor", [ZED_BETA, ZED], ids=["session updates", "tool call"])
+
+
+@dataclass(slots=True)
+class ShownCompaction:
+    """One compaction.
+
+    :ivar statuses: every status that was shown, in order.
+    :ivar chunks: the summary as it streamed.
+    :ivar text: what its last word said: the summary, or the error.
+    :ivar lines: every line that was about it.
+    """
+
+    id: str
+    statuses: list[str] = field(default_factory=list[str])
+    chunks: str = ""
+    text: str = ""
+    lines: list[Line] = field(default_factory=list[Line])
+
+
+def shown_compactions(agent: Conversation, *, since: int = 0) -> list[ShownCompaction]:
+    """All compactions in the order in which they began, as session updates or as tool calls of kind `other`."""
+    shown: dict[str, ShownCompaction] = {}
+    for line in agent.lines[since:]:
+        update = line.update
+        id = str(update.get("compactionId") or update.get("toolCallId"))
+        if line.update_kind.startswith("compaction"):
+            compaction = shown.setdefault(id, ShownCompaction(id))
+        elif id in shown or (line.update_kind == "tool_call" and update.get("kind") == "other"):
+            compaction = shown.setdefault(id, ShownCompaction(id))
+        else:
+            continue
+        compaction.lines.append(line)
+        _note(compaction, line)
+    return list(shown.values())
+
+
+def _note(compaction: ShownCompaction, line: Line) -> None:
+    update = line.update
+    if line.update_kind == "compaction_summary_chunk":
+        compaction.chunks += update["content"]["text"]
+        return
+    if "status" in update:
+        compaction.statuses.append(update["status"])
+    if line.update_kind == "compaction_update":
+        compaction.text = update.get("error") or "".join(block["text"] for block in update.get("summary") or ())
+    elif content := update.get("content"):
+        compaction.chunks = compaction.text = "".join(item["content"]["text"] for item in content)
+
+
+def bare(body: Mapping[str, Any]) -> Any:
+    """A request to Anthropic without its cache marks, which move from call to call."""
+    return _without_marks({key: body.get(key) for key in ("model", "system", "tools", "messages", "thinking")})
+
+
+def messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The messages of such a request."""
+    return bare(body)["messages"]
+
+
+def said(message: Mapping[str, Any]) -> str:
+    """The text of one message."""
+    return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+
+def is_summary_request(body: Mapping[str, Any]) -> bool:
+    """Whether this call asks for a summary, with the built-in recipe."""
+    last = body["messages"][-1]
+    return RECIPE_TEXT in said(last)
+
+
+def asked_last(body: Mapping[str, Any]) -> str:
+    """The last text block of a request: what the newest prompt, or the recipe, says."""
+    blocks: Sequence[Mapping[str, Any]] = body["messages"][-1]["content"]
+    return str(blocks[-1].get("text", ""))
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_marks(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(value, list):
+        return [_without_marks(item) for item in value]
+    return value

@@ -1,0 +1,28 @@
+"""What an agent has written to its database, read from outside while it runs.
+
+    await wait_logged(home, "partial_answer")
+
+Owns waiting for an event of the log. Knows nothing of what is in it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+
+
+async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5) -> None:
+    """Wait until the logs of all sessions hold so many events of a kind.
+
+    :param home: what `start_agent` is given as `home`.
+    :param kind: such as `turn_ended`.
+    :param timeout: seconds.
+    :raises TimeoutError: when they do not.
+    """
+    uri = f"file:{home / 'state' / 'sessions.db'}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as database, anyio.fail_after(timeout):
+        while database.execute("SELECT count(*) FROM events WHERE kind = ?", (kind,)).fetchone()[0] < count:
+            await anyio.sleep(0.01)  # a database tells nobody that it has changed
