@@ -98,7 +98,7 @@ $(DEV): pyproject.toml .ci/requirements.txt .ci/requirements-dev.txt
 $(NPM): tests/npm/package.json tests/npm/package-lock.json
 	@if command -v npm >/dev/null 2>&1; then \
 		echo "installing the npm test clients into tests/npm/node_modules" && \
-		npm ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel error && touch $@; \
+		npm ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel error >/dev/null && touch $@; \
 	else echo "npm is not installed: the tests that need its clients are skipped"; fi
 
 $(VENV)-pins/bin/uv: Makefile

@@ -169,6 +169,14 @@ class SessionHost:
 
     # --- requests ---
 
+    async def prewarm(self) -> None:
+        """Load what the first request needs, so that the first prompt does not wait for it.
+
+        :raises AgentError: see `SessionModels.prewarm`.
+        """
+        _ = self._definitions
+        await self.models.prewarm(self.context.model)
+
     @cached_property
     def _definitions(self) -> tuple[ToolDefinition, ...]:
         # Made with the first request: their schemas take longer than all else of a new session.

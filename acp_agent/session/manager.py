@@ -53,7 +53,7 @@ class SessionManager:
         :raises ConfigError: the settings for this directory are wrong.
         """
         directories = _directories(cwd, additional)
-        if not directories[0].is_dir():
+        if not _is_directory(directories[0]):
             raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
         settings = self._services.settings(directories[0])
         session_id = new_id("sess")
@@ -148,7 +148,7 @@ class SessionManager:
 async def _prewarm(session: Session) -> None:
     await anyio.sleep(PREWARM_SECONDS)
     try:
-        await session.host.models.prewarm(session.host.context.model)
+        await session.host.prewarm()
     except Exception:
         # The prompt that needs it will say what is wrong, to somebody who can read it.
         _log.exception("could not prepare the model of %s", session.session_id)
@@ -159,3 +159,10 @@ def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
         if not Path(path).is_absolute():
             raise InvalidParamsError(f"cwd: {path!r} is not an absolute path. Send the directory's full path.")
     return tuple(Path(path) for path in (cwd, *additional))
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # its name is too long, or a parent may not be looked into
+        return False

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import acp
 import anyio
 import pytest
+from acp import schema
 from acp.client.connection import ClientSideConnection
 
-import acp
-from acp import schema
 from support.client import ROOT
 from support.editors import Editor
 from support.models import ModelServer, Reply, ToolCall, model_server

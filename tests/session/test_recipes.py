@@ -63,13 +63,12 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
         }
         await agent.prompt(session, "/review")
         await agent.prompt(session, "/unknown thing")
-        first, second, third = (asked_last(call.body) for call in server.calls)
-        assert any(text.startswith("Review the {{ cart }}") for text in server.calls[0].strings())
-        assert any("file:///shop/cart.py" in text for text in server.calls[0].strings())
+        [rendered, *mentioned] = messages(server.calls[0].body)[0]["content"]
+        assert rendered["text"] == "Review the {{ cart }}file:///shop/cart.py with a close look."
+        assert "file:///shop/cart.py" in mentioned[0]["text"]
         assert not server.calls[0].mentions("/review")
-        assert "Review" not in first or "cart" in first
-        assert second == "Review everything with a close look."
-        assert third == "/unknown thing"
+        assert asked_last(server.calls[1].body) == "Review everything with a close look."
+        assert asked_last(server.calls[2].body) == "/unknown thing"
         assert shown_compactions(agent) == []
 
         begun = len(agent.lines)

@@ -116,7 +116,8 @@ class Story:
             facts.listed = facts.listed or session.session_id == session_id
             self._screen.line(f"{INDENT * 2}{session.session_id}  {session.title or '(untitled)'}", "dim")
         await agent.resume(session_id, self._scratch.repository)
-        self._screen.line(f"{INDENT}Resumed it. What “the test” is now stands in the summary only:")
+        where = " What “the test” is now stands in the summary only." if facts.short < facts.full else ""
+        self._screen.line(f"{INDENT}Resumed it.{where}")
         await self._prompt(agent, session_id, NOW, facts)
         facts.resumed = self._used()
         facts.after = await anyio.to_thread.run_sync(self._scratch.run_tests)

@@ -28,6 +28,8 @@ def checks(facts: Facts, editor: Editor) -> list[Check]:
     asked = editor.allowed + editor.rejected
     compacted = editor.compactions[-1:] == ["completed"] and editor.summary_chunks > 0
     drop = 1 - facts.short / facts.full if facts.full else 0.0
+    ended = ", ".join(facts.stops)
+    whole = all(stop == "end_turn" for stop in facts.stops)
     new_test = after is not None and not after.failed and after.total > before.total
     return [
         Check(
@@ -56,7 +58,9 @@ def checks(facts: Facts, editor: Editor) -> list[Check]:
             f"{facts.resumed:,} tokens",
         ),
         Check(
-            all(stop == "end_turn" for stop in facts.stops), "Prompts", f"{len(facts.stops)}, each answered to its end"
+            whole,
+            "Prompts",
+            f"{len(facts.stops)}, {'each answered to its end' if whole else f'which ended with: {ended}'}",
         ),
     ]
 

@@ -1,0 +1,204 @@
+"""Whatever comes down the line: the right error, and the next request works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.client import AgentError, AgentProcess, connected_agent, start_agent
+from support.replies import Reply
+from support.stage import stage
+
+PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32700, -32600, -32601, -32602, -32002
+
+NO_JSON = [
+    b"hello",
+    b"{",
+    b'{"jsonrpc": "2.0", "id": 1, "method": "session/list"',
+    b"\xff\xfe\x00",
+    b'{"jsonrpc": "2.0", "id": 1, "method": "session/l\xffist"}',
+    b"NaN}",
+]
+NO_REQUEST = [
+    b"42",
+    b"null",
+    b'"text"',
+    b"true",
+    b"[]",
+    b"{}",
+    b'{"id": null}',
+    b'{"jsonrpc": "2.0"}',
+    b'{"jsonrpc": "2.0", "id": null, "method": 7}',
+    b'{"jsonrpc": "2.0", "id": {}, "method": "session/list"}',
+    b'{"jsonrpc": "2.0", "id": 1.5, "method": "session/list"}',
+    b'{"jsonrpc": "2.0", "id": true, "method": "session/list"}',
+]
+
+
+async def still_works(agent: AgentProcess) -> None:
+    assert "sessions" in await agent.request("session/list", {})
+
+
+async def test_a_line_that_is_no_request_gets_the_right_error_with_a_null_id_and_the_next_one_works(
+    tmp_path: Path,
+) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        for lines, code in ((NO_JSON, PARSE_ERROR), (NO_REQUEST, INVALID_REQUEST)):
+            for line in lines:
+                await agent.send_line(line)
+                error = await agent.read_error_with_null_id()
+                assert error.code == code, line[:60]
+                assert error.message
+        await still_works(agent)
+        assert agent.stderr == ""
+        agent.problems.clear()  # a client that spoke like that may be confused about ids
+
+
+async def test_the_very_first_line_may_be_rubbish_too(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, laws=False) as agent:
+        await agent.send_line(b"\xff not json")
+        assert (await agent.read_error_with_null_id()).code == PARSE_ERROR
+        await agent.send_line(b"[]")
+        assert (await agent.read_error_with_null_id()).code == INVALID_REQUEST
+        await agent.initialize()
+        await still_works(agent)
+        assert agent.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"id": "a", "method": "session/list"}, INVALID_REQUEST),
+        ({"jsonrpc": "1.0", "id": "a", "method": "session/list"}, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": "a", "method": ["session/list"]}, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": "text"}, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/fork", "params": {}}, NOT_FOUND),
+        ({"jsonrpc": "2.0", "id": "a", "method": "", "params": {}}, NOT_FOUND),
+        ({"jsonrpc": "2.0", "id": "a", "method": "__init__", "params": {}}, NOT_FOUND),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt", "params": {"prompt": []}}, INVALID_PARAMS),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt"}, INVALID_PARAMS),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt", "params": {"sessionId": 7}}, INVALID_PARAMS),
+        ({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": {"cursor": 7}}, INVALID_PARAMS),
+        ({"jsonrpc": "2.0", "id": "a", "method": "authenticate", "params": {}}, INVALID_PARAMS),
+    ],
+    ids=lambda value: json.dumps(value)[:70],
+)
+async def test_a_request_that_makes_no_sense_is_answered_under_its_own_id(
+    tmp_path: Path, message: dict[str, Any], code: int
+) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        await agent.send_line(json.dumps(message).encode())
+        with pytest.raises(AgentError) as error:
+            await agent.pending("a").result()
+        assert error.value.code == code
+        assert error.value.message
+        await still_works(agent)
+
+
+async def test_invalid_params_say_which_member_is_wrong(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        for params, word in (
+            ({"cwd": 7, "mcpServers": []}, "cwd"),
+            ({"cwd": str(tmp_path), "mcpServers": "none"}, "mcpServers"),
+            ({"cwd": str(tmp_path), "additionalDirectories": "x"}, "additionalDirectories"),
+        ):
+            with pytest.raises(AgentError) as error:
+                await agent.request("session/new", params)
+            assert error.value.code == INVALID_PARAMS
+            assert word in error.value.message
+            assert error.value.data["details"] == error.value.message
+
+
+async def test_the_answers_of_a_batch_come_together(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        batch: list[Any] = [
+            {"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": {}},
+            {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "sess_unknown"}},
+            {"jsonrpc": "2.0", "id": "b", "method": "no/such", "params": {}},
+            42,
+        ]
+        await agent.send_line(json.dumps(batch).encode())
+        assert await agent.pending("a").result() == {"sessions": []}
+        with pytest.raises(AgentError) as error:
+            await agent.pending("b").result()
+        assert error.value.code == NOT_FOUND
+        assert (await agent.read_error_with_null_id()).code == INVALID_REQUEST
+        answered = [line.raw for line in agent.lines if line.kind in ("response", "error")][1:]
+        assert len(answered) == 3
+        assert len(set(answered)) == 1
+
+
+async def test_notifications_are_never_answered(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        await agent.notify("no/such", {})
+        await agent.notify("session/cancel", {})
+        await agent.notify("session/cancel")
+        await agent.notify("session/list", {})
+        await agent.notify("session/prompt", {"sessionId": "x"})
+        await agent.send_line(b"")
+        await agent.send_line(b"   ")
+        await still_works(agent)
+        assert agent.methods_between(1) == ["response session/list"]
+
+
+async def test_answers_to_nothing_are_swallowed(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        for id in ("null", "999", '"x"', "1.5"):
+            await agent.send_line(f'{{"jsonrpc": "2.0", "id": {id}, "result": {{}}}}'.encode())
+            error = '{"code": -32602, "message": "Invalid params"}'
+            await agent.send_line(f'{{"jsonrpc": "2.0", "id": {id}, "error": {error}}}'.encode())
+        await still_works(agent)
+        assert agent.methods_between(1) == ["response session/list"]
+
+
+@pytest.mark.parametrize("odd", ["\\ud800", "\\u0000", "x\\n\\u001b[31my", "../../etc/passwd", "é" * 5_000])
+async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures_inside(
+    tmp_path: Path, odd: str
+) -> None:
+    async with stage(tmp_path) as it:
+        session = f'"sessionId": "{it.session}"'
+        directory = f'"cwd": "/{odd}", "mcpServers": []'
+        requests = {
+            "session/new": directory,
+            "session/resume": f"{session}, {directory}",
+            "session/list": f'"cwd": "/{odd}"',
+            "session/load": f'"sessionId": "{odd}", {directory}',
+            "session/delete": f'"sessionId": "{odd}"',
+            "session/close": f'"sessionId": "{odd}"',
+            "session/prompt": f'"sessionId": "{odd}", "prompt": []',
+            "session/set_mode": f'{session}, "modeId": "{odd}"',
+            "session/set_config_option": f'{session}, "configId": "model", "value": "{odd}"',
+            "authenticate": f'"methodId": "{odd}"',
+            "no/such": f'"{odd}": "{odd}"',
+        }
+        for method, params in requests.items():
+            line = f'{{"jsonrpc": "2.0", "id": "{method}", "method": "{method}", "params": {{{params}}}}}'
+            await it.agent.send_line(line.encode())
+            try:
+                await it.agent.pending(method).result()
+            except AgentError as error:
+                assert error.code in (INVALID_PARAMS, NO_SESSION, NOT_FOUND), f"{method}: {error}"
+        await still_works(it.agent)
+        assert it.agent.stderr == ""
+        assert "Traceback" not in (it.home / "state" / "logs" / "acp-agent.log").read_text()
+
+
+async def test_an_id_is_answered_as_it_was_sent(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path) as agent:
+        for id in ("", "ü\n", 0, -1, 2**53, "1"):
+            assert await (await agent.start_request("session/list", {}, id=id)).result() == {"sessions": []}
+
+
+async def test_a_request_with_the_id_of_one_that_runs_is_refused(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(hang=True)) as it:
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.held()
+        line = {"jsonrpc": "2.0", "id": handle.id, "method": "session/list", "params": {}}
+        await it.agent.send_line(json.dumps(line).encode())
+        refused = await it.agent.wait_for(lambda line: line.kind == "error")
+        assert refused.message["error"]["code"] == INVALID_REQUEST
+        await it.agent.request("session/close", {"sessionId": it.session})
+        await it.agent.wait_for(lambda line: line.message.get("result") == {"stopReason": "cancelled"})
+        it.agent.problems.clear()  # two answers of one id is what was asked for

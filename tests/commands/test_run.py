@@ -1,0 +1,147 @@
+"""`acp-agent run` and `acp-agent compact`, as a person types them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from support.client import connected_agent
+from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.terminal import Ran, run_command
+
+LONG = "The cart adds prices. " * 60
+SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
+
+
+def session_of(ran: Ran) -> str:
+    """The session that the command's last line names."""
+    return _last_line(ran)[1]
+
+
+def sizes(ran: Ran) -> list[int]:
+    """From that line: messages before and after, tokens before and after."""
+    return [int(number.replace(",", "")) for number in _last_line(ran).groups()[1:]]
+
+
+def _last_line(ran: Ran) -> re.Match[str]:
+    found = SIZES.search(ran.err)
+    assert found is not None, ran
+    return found
+
+
+def one_sentence(ran: Ran) -> str:
+    """What a command that could not begin says: nothing on stdout, one line on stderr, exit status 1."""
+    assert (ran.code, ran.out) == (1, "")
+    [line] = ran.err.splitlines()
+    assert line.startswith("acp-agent: ")
+    return line
+
+
+async def asked(server: ModelServer, home: Path, *words: str, stdin: str = "") -> Ran:
+    return await run_command(home, *words, env=server.env(), stdin=stdin)
+
+
+async def test_run_prints_the_answer_and_what_became_of_the_context(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The cart.\n")
+    read = ToolCall("read", {"path": str(tmp_path / "a.txt")})
+    script = [Reply("Looking. ", tool_calls=[read], usage=Usage(1_000, 5)), Reply("A cart.", usage=Usage(1_200, 7))]
+    async with model_server([*script, Reply("Two.", usage=Usage(1_300, 5)), Reply("Three.")]) as server:
+        one = await asked(server, tmp_path, "run", "What", "is here?")
+        assert (one.code, one.out) == (0, "Looking. \n\nA cart.\n")
+        assert "→ Read a.txt" in one.err
+        assert sizes(one) == [0, 4, 0, 1_207]
+        assert asked_last(server.calls[0].body) == "What is here?"
+
+        two = await asked(server, tmp_path, "run", "--follow", "-", stdin="And\nnow?\n")
+        assert (two.code, two.out, session_of(two)) == (0, "Two.\n", session_of(one))
+        assert sizes(two) == [4, 6, 1_207, 1_305]
+        assert asked_last(server.calls[2].body) == "And\nnow?\n"
+
+        for_that = ("--conversation-id", session_of(one))
+        three = await asked(server, tmp_path, "run", *for_that, "Third?")
+        assert (three.code, session_of(three)) == (0, session_of(one))
+        assert [said(message) for message in messages(server.calls[3].body)][-3:] == ["And\nnow?\n", "Two.", "Third?"]
+
+
+async def test_a_conversation_is_compacted_from_the_terminal_by_both_commands(tmp_path: Path) -> None:
+    script = [
+        Reply(LONG, usage=Usage(9_000, 400)),
+        Reply(["# Goal\n", "Count."], usage=Usage(9_500, 40)),
+        Reply(LONG, usage=Usage(9_000, 400)),
+        Reply("# Goal\nCount on.", usage=Usage(9_500, 40)),
+        Reply("Three."),
+    ]
+    async with model_server(script) as server:
+        session = session_of(await asked(server, tmp_path, "run", "One?"))
+        first = await asked(server, tmp_path, "compact", "--follow", "keep", "the files")
+        assert (first.code, first.out, session_of(first)) == (0, "# Goal\nCount.\n", session)
+        before, after, tokens_before, tokens_after = sizes(first)
+        assert (before, after, tokens_before) == (2, 1, 9_400)
+        assert 0 < tokens_after < tokens_before
+        assert is_summary_request(server.calls[1].body)
+        assert "keep the files" in asked_last(server.calls[1].body)
+
+        await asked(server, tmp_path, "run", "-c", session, "Two?")
+        second = await asked(server, tmp_path, "run", "-r", "compact", "--follow")
+        assert (second.code, second.out, session_of(second)) == (0, "# Goal\nCount on.\n", session)
+        assert sizes(second)[:2] == [3, 1]
+        await asked(server, tmp_path, "run", "-c", session, "Three?")
+        [only] = messages(server.calls[4].body)
+        assert "Count on." in said(only)
+
+
+async def test_a_compaction_that_fails_says_why_and_is_no_success(tmp_path: Path) -> None:
+    async with model_server([Reply(LONG), Reply(""), Reply(http_status=400)]) as server:
+        session = session_of(await asked(server, tmp_path, "run", "One?"))
+        empty = await asked(server, tmp_path, "compact", "-c", session)
+        assert empty.code == 1
+        assert "empty summary" in empty.err
+        refused = await asked(server, tmp_path, "compact", "-c", session)
+        assert refused.code == 1
+        assert "history is unchanged" in refused.err
+        assert len(refused.err.splitlines()) <= 3
+
+
+async def test_an_editor_that_has_the_session_open_goes_on_from_a_compaction_in_the_terminal(tmp_path: Path) -> None:
+    script = [Reply(LONG), Reply("# Goal\nCount."), Reply("Two.")]
+    async with (
+        model_server(script) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.prompt(session, "One?")
+        assert session_of(await asked(server, tmp_path, "compact", "--follow")) == session
+        assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
+        [only] = messages(server.calls[2].body)
+        assert "# Goal\nCount." in said(only)
+        assert asked_last(server.calls[2].body) == "Two?"
+        begun = len(agent.lines)
+        await agent.load(session, tmp_path)
+        [compaction] = shown_compactions(agent, since=begun)
+        assert (compaction.statuses, compaction.text) == (["completed"], "# Goal\nCount.")
+
+
+async def test_what_cannot_begin_is_said_in_one_sentence(tmp_path: Path) -> None:
+    assert "no session of" in one_sentence(await run_command(tmp_path, "compact", "--follow"))
+    assert "'sess_unknown'" in one_sentence(await run_command(tmp_path, "compact", "-c", "sess_unknown"))
+    assert "Nothing to do" in one_sentence(await run_command(tmp_path, "run"))
+    assert "recipe 'nope'" in one_sentence(await run_command(tmp_path, "run", "-r", "nope", "Hi."))
+    no_key = await run_command(tmp_path, "run", "Hi.", env={"OLLAMA_HOST": "http://127.0.0.1:9"})
+    assert "ANTHROPIC_API_KEY" in one_sentence(no_key)
+    # Nothing of all that has left a session behind.
+    assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "touch ran"})
+    script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
+    async with model_server(script) as server:
+        refused = await asked(server, tmp_path, "run", "Run it.")
+        assert refused.code == 0
+        assert "--mode" in refused.err
+        assert not (tmp_path / "ran").exists()
+        assert "did not allow" in messages(server.calls[1].body)[-1]["content"][0]["content"][0]["text"]
+        assert (await asked(server, tmp_path, "run", "--mode", "full-access", "--follow", "Again.")).code == 0
+        assert (tmp_path / "ran").exists()

@@ -1,0 +1,137 @@
+"""A log turned back into what the user saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+
+import anyio
+from hypothesis import given
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CompactionFailed,
+    ContextSwapped,
+    LoggedEvent,
+    NoteAdded,
+    PartialAnswer,
+    TurnEnded,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
+from acp_agent.session.replay import replay
+from acp_agent.turn.updates import AgentSaid, CallFinished, CompactionFinished, Update, UserSaid
+from support.logs import LogBuilder, legal_logs
+
+
+def replayed(log: Iterable[LoggedEvent]) -> list[Update]:
+    async def events() -> AsyncIterator[LoggedEvent]:
+        for logged in log:
+            yield logged
+
+    async def collect() -> list[Update]:
+        return [update async for update in replay(events())]
+
+    return anyio.run(collect)
+
+
+def texts(updates: Iterable[Update]) -> list[str]:
+    """Every visible text in order."""
+    seen: list[str] = []
+    for update in updates:
+        match update:
+            case AgentSaid():
+                seen.append(update.text)
+            case UserSaid(part=Text(text)):
+                seen.append(text)
+            case CompactionFinished():
+                seen.append(update.summary or update.error or "")
+            case _:
+                pass
+    return [text for text in seen if text]
+
+
+def visible(log: Iterable[LoggedEvent]) -> list[str]:
+    """The same, read from the log: an answer that never became whole is shown where its turn ends or the next begins."""
+    seen: list[str] = []
+    partial: list[PartialAnswer] = []
+
+    def break_off() -> None:
+        seen.append("".join(event.text for event in partial))
+        partial.clear()
+
+    for logged in log:
+        match logged.event:
+            case UserPrompted(shown=shown):
+                break_off()
+                seen.extend(part.text for part in shown if isinstance(part, Text))
+            case PartialAnswer() as event:
+                partial.append(event)
+            case AssistantAnswered(message):
+                partial.clear()
+                seen.extend(part.text for part in message.parts if isinstance(part, Text))
+            case TurnEnded():
+                break_off()
+            case NoteAdded(text=text) | ContextSwapped(summary=text):
+                seen.append(text)
+            case CompactionFailed(error=error):
+                seen.append(error or "")
+            case _:
+                pass
+    break_off()
+    return [text for text in seen if text]
+
+
+@given(legal_logs())
+def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(log: tuple[LoggedEvent, ...]) -> None:
+    updates = replayed(log)
+    assert texts(updates) == visible(log)
+    asked = [
+        part.id
+        for logged in log
+        if isinstance(logged.event, AssistantAnswered)
+        for part in logged.event.message.parts
+        if isinstance(part, ToolCall)
+    ]
+    assert sorted(update.call_id for update in updates if isinstance(update, CallFinished)) == sorted(asked)
+    compactions = [logged.event.compaction_id for logged in log if isinstance(logged.event, ContextSwapped)]
+    done = [u for u in updates if isinstance(u, CompactionFinished) and u.status == "completed"]
+    assert [update.compaction_id for update in done] == compactions
+    assert all(update.replayed for update in done)
+
+
+@given(legal_logs())
+def test_whatever_the_model_knows_of_the_conversation_the_user_has_seen(log: tuple[LoggedEvent, ...]) -> None:
+    unseen = {
+        logged.event.message_id
+        for logged in log
+        if isinstance(logged.event, ContextSwapped) or (isinstance(logged.event, UserPrompted) and logged.event.sent)
+    }
+    known = [
+        part.text
+        for message in Context.from_log(log).messages
+        if isinstance(message, UserMessage | AssistantMessage) and message.id not in unseen
+        for part in message.parts
+        if isinstance(part, Text) and part.text
+    ]
+    assert not Counter(known) - Counter(texts(replayed(log)))
+
+
+def test_a_call_without_a_result_is_shown_as_failed_where_its_turn_broke_off() -> None:
+    log = LogBuilder()
+    log.prompt("Fix it.")
+    log.step("I look.", calls=2)
+    broken = log.logged[:-1]
+    first, second = (update for update in replayed(broken) if isinstance(update, CallFinished))
+    assert (first.status, second.status) == ("completed", "failed")
+    assert first.call_id != second.call_id
+
+
+def test_no_text_of_a_recipe_or_of_a_framing_is_replayed() -> None:
+    log = LogBuilder()
+    log.prompt("/review", sent="Review it thoroughly.")
+    log.step("Fine.")
+    log.end()
+    log.swap(summary="It was fine.")
+    assert texts(replayed(log.logged)) == ["/review", "Fine.", "It was fine."]
