@@ -23,7 +23,7 @@ from acp_agent.storage.store import SessionStore
 async def run(arguments: argparse.Namespace) -> int:
     """Prompt a new session, or one that is named or followed.
 
-    :returns: 0; 1 where the turn ended for another reason than that it was finished.
+    :returns: 0; 1 where the turn ended for another reason than that it was finished, or did not compact as asked.
     :raises AgentError: the turn failed.
     """
     env = os.environ
@@ -57,11 +57,12 @@ async def run(arguments: argparse.Namespace) -> int:
         client.end()
         with anyio.CancelScope(shield=True):
             await store.aclose()
-    return 0 if stop == "end_turn" else 1
+    return 0 if stop == "end_turn" and not client.compaction_failed else 1
 
 
 async def _prompt(arguments: argparse.Namespace, session: Session, client: TerminalClient) -> str:
     text = _text(arguments)
+    await _prepare(arguments, session)
     before = _size(session)
     stop = await session.submit((Text(text),)).wait()
     client.end()
@@ -77,8 +78,7 @@ def _text(arguments: argparse.Namespace) -> str:
     words = " ".join(arguments.text)
     if words == "-":
         words = sys.stdin.read()
-    recipe = "compact" if arguments.command == "compact" else arguments.recipe
-    if recipe:
+    if recipe := _recipe(arguments):
         return f"/{recipe} {words}".rstrip()
     if not words.strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
@@ -100,7 +100,16 @@ async def _session(
     else:
         record = await store.record(session_id)
         session = await manager.open(session_id, record.cwd, record.additional_directories, lambda _: client)
-    recipe = "compact" if arguments.command == "compact" else arguments.recipe
+    return session
+
+
+async def _prepare(arguments: argparse.Namespace, session: Session) -> None:
+    """Check the recipe's name, and set the options that were given.
+
+    :raises AgentError: there is no such recipe.
+    :raises InvalidParamsError: an option has no such value.
+    """
+    recipe = _recipe(arguments)
     library = await session.host.library()
     if recipe and library.get(recipe) is None:
         raise AgentError(f"There is no recipe {recipe!r}. The recipes are: {', '.join(library.recipes)}.")
@@ -108,7 +117,10 @@ async def _session(
         for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
             if value:
                 await session.set_option(option, value)
-    return session
+
+
+def _recipe(arguments: argparse.Namespace) -> str | None:
+    return "compact" if arguments.command == "compact" else arguments.recipe
 
 
 def _size(session: Session) -> tuple[int, int]:

@@ -28,7 +28,6 @@ from acp_agent.turn.updates import (
     Notice,
     PlanUpdated,
     Update,
-    UsageUpdated,
 )
 
 INTERRUPTED = 130
@@ -68,13 +67,17 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
 
 
 class TerminalClient:
-    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr."""
+    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
+
+    :ivar compaction_failed: a compaction that was asked for did not happen.
+    """
 
     def __init__(self) -> None:
         self._files = LocalFiles()
         self._commands = LocalCommands()
         self._message = ""
-        self.usage: UsageUpdated | None = None
+        self._by_hand = False
+        self.compaction_failed = False
 
     @property
     def files(self) -> FileAccess:
@@ -102,13 +105,14 @@ class TerminalClient:
                     mark = {"completed": "✓", "in_progress": "▸"}.get(entry.status, "·")
                     self._aside(f"{mark} {entry.content}")
             case CompactionStarted():
+                self._by_hand = update.trigger == "manual"
                 self._aside("Compacting …")
             case CompactionFinished(status="failed"):
-                self._aside(f"The compaction failed. {update.error or ''}")
+                self.compaction_failed = self._by_hand
+                # Why one failed that was asked for, the turn itself says.
+                self._aside("The compaction failed." if self._by_hand else f"The compaction failed. {update.error}")
             case Notice():
                 self._aside(update.text)
-            case UsageUpdated():
-                self.usage = update
             case _:
                 pass
 

@@ -113,7 +113,9 @@ async def test_requests_right_behind_initialize_in_the_same_write_are_answered(t
 
 async def test_an_initialize_that_comes_in_pieces_is_answered(tmp_path: Path) -> None:
     async with start_agent(home=tmp_path) as agent:
-        line = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}).encode()
+        line = json.dumps(
+            {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}
+        ).encode()
         for index in range(0, len(line), 9):
             await agent.send_bytes(line[index : index + 9])
         await agent.send_bytes(b"\r\n")

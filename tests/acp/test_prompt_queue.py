@@ -47,7 +47,9 @@ async def test_every_chunk_of_a_turn_is_written_before_its_response(tmp_path: Pa
 
 
 async def test_a_live_prompt_is_not_echoed_and_nothing_of_a_turn_comes_after_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Yes."), editor=TOAD) as it:  # it answers notifications with errors whose id is null
+    async with stage(
+        tmp_path, Reply("Yes."), editor=TOAD
+    ) as it:  # it answers notifications with errors whose id is null
         await it.prompt("Hello")
         assert it.agent.updates(kind="user_message_chunk") == []
         await it.agent.set_mode(it.session, "plan")

@@ -70,7 +70,7 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
 
 
 async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_path: Path) -> None:
-    command = "echo noise; echo more >&2; cat; exec 1>&2; echo late; echo '{\"jsonrpc\": \"2.0\"}' > /dev/stderr"
+    command = 'echo noise; echo more >&2; cat; exec 1>&2; echo late; echo \'{"jsonrpc": "2.0"}\' > /dev/stderr'
     async with stage(
         tmp_path, Reply(tool_calls=[shell(command)]), Reply("Done."), mode="full-access", editor=BARE
     ) as it:
@@ -85,9 +85,7 @@ async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_
 
 async def test_output_streams_into_the_call_while_the_command_runs(tmp_path: Path) -> None:
     call = shell("echo begun; until [ -e go ]; do sleep 0.02; done; echo ended")
-    async with stage(
-        tmp_path, Reply(tool_calls=[call]), Reply("Done."), mode="full-access", editor=NO_TERMINAL
-    ) as it:
+    async with stage(tmp_path, Reply(tool_calls=[call]), Reply("Done."), mode="full-access", editor=NO_TERMINAL) as it:
         handle = await it.agent.start_prompt(it.session, "Work")
         await begun(it.agent)
         (it.folder / "go").touch()
@@ -194,9 +192,7 @@ async def test_an_end_in_mid_answer_exits_in_peace_and_keeps_what_was_said(
 
 async def test_a_command_sees_no_input_and_runs_in_the_project(tmp_path: Path) -> None:
     call = shell("cat; pwd; test -t 0 || echo no terminal")
-    async with stage(
-        tmp_path, Reply(tool_calls=[call]), Reply("Done."), mode="full-access", editor=NO_TERMINAL
-    ) as it:
+    async with stage(tmp_path, Reply(tool_calls=[call]), Reply("Done."), mode="full-access", editor=NO_TERMINAL) as it:
         await it.prompt()
         out = it.calls()[0]["rawOutput"]["stdout"].splitlines()
         assert [os.path.realpath(out[0]), out[1]] == [os.path.realpath(it.folder), "no terminal"]

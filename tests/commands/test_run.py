@@ -49,7 +49,7 @@ async def test_run_prints_the_answer_and_what_became_of_the_context(tmp_path: Pa
     script = [Reply("Looking. ", tool_calls=[read], usage=Usage(1_000, 5)), Reply("A cart.", usage=Usage(1_200, 7))]
     async with model_server([*script, Reply("Two.", usage=Usage(1_300, 5)), Reply("Three.")]) as server:
         one = await asked(server, tmp_path, "run", "What", "is here?")
-        assert (one.code, one.out) == (0, "Looking. \n\nA cart.\n")
+        assert (one.code, one.out) == (0, "Looking. \nA cart.\n")
         assert "→ Read a.txt" in one.err
         assert sizes(one) == [0, 4, 0, 1_207]
         assert asked_last(server.calls[0].body) == "What is here?"
@@ -97,11 +97,12 @@ async def test_a_compaction_that_fails_says_why_and_is_no_success(tmp_path: Path
         session = session_of(await asked(server, tmp_path, "run", "One?"))
         empty = await asked(server, tmp_path, "compact", "-c", session)
         assert empty.code == 1
-        assert "empty summary" in empty.err
+        assert "empty summary" in empty.out
+        assert "empty summary" not in empty.err
         refused = await asked(server, tmp_path, "compact", "-c", session)
         assert refused.code == 1
         assert "history is unchanged" in refused.err
-        assert len(refused.err.splitlines()) <= 3
+        assert refused.err.count("status 400") == 1
 
 
 async def test_an_editor_that_has_the_session_open_goes_on_from_a_compaction_in_the_terminal(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ async def test_within_a_turn_the_prompt_and_the_steps_not_yet_answered_stay_word
         }
         # The results stand before the recipe's text in the last message of the summary request.
         assert steps[-1]["content"] == live[-1]["content"][:2]
-        assert steps[:-1] == live[: -1][-len(steps) + 1 :]
+        assert steps[:-1] == live[:-1][-len(steps) + 1 :]
         assert not server.calls[4].mentions("What is here?")
         assert agent.methods_between()[-1] == "response session/prompt"
         [compaction] = shown_compactions(agent)

@@ -28,7 +28,11 @@ def turn_end(number: int = 1, response: str = "Done.") -> TurnEnd:
 async def test_hooks_are_asked_in_the_order_in_which_they_are_bound() -> None:
     dispatcher = Dispatcher([Says("a"), Says("b"), Says("c")])
     bindings = [Binding("turn_end", name) for name in ("c", "a", "c")]
-    assert await dispatcher.dispatch(turn_end(), bindings) == (SwapContext("c 1"), SwapContext("a 1"), SwapContext("c 1"))
+    assert await dispatcher.dispatch(turn_end(), bindings) == (
+        SwapContext("c 1"),
+        SwapContext("a 1"),
+        SwapContext("c 1"),
+    )
 
 
 async def test_a_hook_bound_once_fires_at_the_first_turn_of_a_run_only() -> None:
@@ -45,7 +49,9 @@ async def test_hooks_of_other_events_and_no_hooks_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "actions"), [("# Goal", (SwapContext("# Goal"),)), ("", ()), (" \n", ())], ids=["text", "empty", "blank"]
+    ("response", "actions"),
+    [("# Goal", (SwapContext("# Goal"),)), ("", ()), (" \n", ())],
+    ids=["text", "empty", "blank"],
 )
 async def test_swap_context_asks_for_a_swap_to_an_answer_that_says_something(
     response: str, actions: tuple[Action, ...]

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from acp_agent.errors import ToolError
 from acp_agent.tools.paths import absolute, outside, refuse_special, shown
 
-CWD = Path("/work/project")
+CWD = Path("/home/me/project")
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("a.py", "/work/project/a.py"),
-        ("./a//b/../c.py", "/work/project/a/c.py"),
-        ("../x", "/work/x"),
+        ("a.py", "/home/me/project/a.py"),
+        ("./a//b/../c.py", "/home/me/project/a/c.py"),
+        ("../x", "/home/me/x"),
         ("/etc/hosts", "/etc/hosts"),
         ("file:///tmp/a%20b.txt", "/tmp/a b.txt"),
         ("file://localhost/tmp/a", "/tmp/a"),
-        (".", "/work/project"),
+        (".", "/home/me/project"),
         ("/../../x", "/x"),
-        ("~user.txt", "/work/project/~user.txt"),
+        ("~user.txt", "/home/me/project/~user.txt"),
     ],
 )
 def test_a_path_is_made_absolute(written: str, meant: str) -> None:
@@ -61,7 +61,7 @@ def test_any_text_is_a_path_or_refused(written: str) -> None:
 def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within() -> None:
     assert shown(CWD / "src/a.py", CWD) == "src/a.py"
     assert shown(CWD, CWD) == "."
-    assert shown(Path("/work/project2/a"), CWD) == "/work/project2/a"
+    assert shown(Path("/home/me/project2/a"), CWD) == "/home/me/project2/a"
     assert shown(CWD / "a\nb\udcff", CWD) == "a\\nb\ufffd"
 
 

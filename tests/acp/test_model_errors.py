@@ -1,0 +1,191 @@
+"""A model that fails: what the editor is answered, what is kept, and what the next request says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+from support.client import AgentError, connected_agent
+from support.editors import ZED_BETA
+from support.models import KEY, DialectName, model_server
+from support.replies import BEFORE_HEADERS, Reply, ToolCall
+from support.stage import Stage, conversation, results, stage
+
+NOW = {"retry-after": "0"}
+
+
+async def failure(it: Stage, prompt: str = "Go on") -> AgentError:
+    """The error of a prompt, whose sentence stands in both places that editors look at."""
+    with pytest.raises(AgentError) as error:
+        await it.prompt(prompt)
+    assert error.value.message
+    assert error.value.data["details"] == error.value.message
+    assert "Traceback" not in error.value.message
+    assert it.agent.stderr == ""
+    return error.value
+
+
+async def replayed(it: Stage) -> list[tuple[str, str]]:
+    """Kind and text of each message that another process replays."""
+    async with it.restarted() as later:
+        await later.agent.load(it.session, it.folder)
+        return [
+            (update["sessionUpdate"].removesuffix("_message_chunk"), update["content"]["text"])
+            for update in later.agent.updates()
+            if update["sessionUpdate"].endswith("_message_chunk")
+        ]
+
+
+async def test_a_refused_key_is_auth_required_at_once_and_a_new_prompt_tries_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Yes.")) as it:
+        it.server.key = "another-key"
+        error = await failure(it)
+        assert error.code == -32000
+        assert "ANTHROPIC_API_KEY" in error.message
+        assert KEY not in error.message
+        assert sum(request.path == "/v1/messages" for request in it.server.requests) == 1
+        it.server.key = KEY
+        assert await it.prompt("Now?") == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Reply(http_status=429, headers=NOW),
+        Reply(http_status=529, headers=NOW),
+        Reply(http_status=503, headers=NOW),
+        Reply("lost", sse_error="overloaded_error"),
+        Reply(drop_after=BEFORE_HEADERS),
+        Reply("lost", drop_after=0),
+    ],
+    ids=["429", "529", "503", "error event", "no answer", "cut before text"],
+)
+async def test_what_passes_by_itself_is_tried_again_and_the_text_comes_once(tmp_path: Path, trouble: Reply) -> None:
+    async with stage(tmp_path, trouble, Reply(["Hello", "."]), editor=ZED_BETA) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert it.agent.text() == "Hello."
+        assert len(it.server.calls) == 2
+        assert it.server.calls[0].body == it.server.calls[1].body
+        # It is said that something is waited for, to an editor that shows notices.
+        assert len(it.agent.updates(kind="notice")) == 1
+        assert await replayed(it) == [("user", "Go on"), ("agent", "Hello.")]
+
+
+BROKEN = Reply(["Half ", "of ", "it"], drop_after=2)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [BROKEN, replace(BROKEN, drop_after=None, sse_error="overloaded_error", fail_after=2)],
+    ids=["cut", "error event"],
+)
+async def test_an_answer_that_breaks_off_is_an_error_and_what_was_shown_is_kept(tmp_path: Path, broken: Reply) -> None:
+    async with stage(tmp_path, broken, Reply("Whole.")) as it:
+        error = await failure(it, "Tell me")
+        assert error.code == -32603
+        assert "broke off" in error.message
+        assert it.agent.text() == "Half of "
+        assert len(it.server.calls) == 1
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+        said = conversation(it.server.calls[1].body)
+        assert said[0] == ("user", "Tell me")
+        assert ("assistant", "Half of") in [(role, text.strip().split("\n")[0].strip()) for role, text in said]
+        assert said[-1][1].endswith("Again")
+        assert await replayed(it) == [
+            ("user", "Tell me"),
+            ("agent", "Half of "),
+            ("user", "Again"),
+            ("agent", "Whole."),
+        ]
+
+
+async def test_an_error_after_a_tool_ran_keeps_the_tool_s_result(tmp_path: Path) -> None:
+    replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply(http_status=400), Reply("Yes.")]
+    async with stage(tmp_path, *replies) as it:
+        assert (await failure(it)).code == -32603
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+        request = it.server.calls[2].body
+        blocks = [block for message in request["messages"] for block in message["content"] if isinstance(block, dict)]
+        assert [block["type"] for block in blocks if block["type"].startswith("tool")] == ["tool_use", "tool_result"]
+        assert [call["status"] for call in it.calls()] == ["completed"]
+
+
+async def test_a_refused_request_is_not_sent_again_and_says_what_the_provider_said(tmp_path: Path) -> None:
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": "messages.0: too odd"}}
+    async with stage(tmp_path, Reply(http_status=400, body=body)) as it:
+        error = await failure(it)
+        assert error.code == -32603
+        assert "messages.0: too odd" in error.message
+        assert len(it.server.calls) == 1
+
+
+async def test_a_refusal_leaves_the_context_with_its_prompt_but_not_the_log(tmp_path: Path) -> None:
+    refused = Reply("I will not.", stop="refusal")
+    async with stage(tmp_path, Reply("Hello."), refused, Reply("Gladly.")) as it:
+        await it.prompt("First")
+        assert await it.prompt("Something bad") == {"stopReason": "refusal"}
+        assert await it.prompt("Something good") == {"stopReason": "end_turn"}
+        sent = str(conversation(it.server.calls[2].body))
+        assert "First" in sent
+        assert "Something good" in sent
+        assert "Something bad" not in sent
+        assert "I will not" not in sent
+        assert await replayed(it) == [
+            ("user", "First"),
+            ("agent", "Hello."),
+            ("user", "Something bad"),
+            ("agent", "I will not."),
+            ("user", "Something good"),
+            ("agent", "Gladly."),
+        ]
+
+
+async def test_an_answer_that_is_cut_off_by_its_limit_says_so_and_its_calls_do_not_run(tmp_path: Path) -> None:
+    call = ToolCall("write", {"path": "b.txt", "content": "b"})
+    cut = Reply("As I was", tool_calls=[call], stop="max_tokens")
+    async with stage(tmp_path, cut, Reply("saying."), mode="full-access") as it:
+        assert await it.prompt("Talk") == {"stopReason": "max_tokens"}
+        assert it.calls() == []
+        assert not (it.folder / "b.txt").exists()
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        said = conversation(it.server.calls[1].body)
+        assert [role for role, _ in said] == ["user", "assistant", "user"]
+        assert "As I was" in said[1][1]
+        assert results(it.server.calls[1].body) == []
+
+
+async def test_a_provider_that_cannot_be_reached_is_an_error_that_names_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as it:
+        with anyio.fail_after(15):
+            error = await failure(it)
+        assert error.code == -32603
+        assert "127.0.0.1:9" in error.message
+        assert "cannot be reached" in error.message
+        # Cancelling works while it is tried again.
+        handle = await it.agent.start_prompt(it.session, "Again")
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}
+
+
+async def test_a_cancel_while_it_waits_to_try_again_ends_the_turn(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(http_status=429, headers={"retry-after": "60"}), Reply("Yes.")) as it:
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.server.wait_finished(timeout=30)
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("dialect", ["openai", "chat"])
+async def test_the_other_kinds_of_provider_fail_in_the_same_words(tmp_path: Path, dialect: DialectName) -> None:
+    replies = [Reply(http_status=429, headers=NOW), Reply("Hello."), Reply(["a", "b"], drop_after=1)]
+    async with model_server(replies, dialect) as server:
+        server.write_config(tmp_path)
+        async with connected_agent(home=tmp_path, env=server.env()) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hi", timeout=30) == {"stopReason": "end_turn"}
+            with pytest.raises(AgentError, match="broke off"):
+                await agent.prompt(session, "Hi")
+            assert list(agent.texts().values()) == ["Hello.", "a"]

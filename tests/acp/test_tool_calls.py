@@ -1,0 +1,166 @@
+"""Tool calls: announced, run in order, returned to the model whatever it got wrong, and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.editors import BARE, TOAD, ZED, Editor
+from support.replies import Reply, ToolCall, Usage
+from support.stage import conversation, results, stage
+
+
+async def test_a_call_is_announced_runs_completes_and_its_result_is_in_the_next_request(tmp_path: Path) -> None:
+    replies = [Reply("Let me look.", tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("Three lines.")]
+    async with stage(tmp_path, *replies) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        labels = [line.label for line in it.agent.lines if line.update or line.kind == "response"][2:]
+        assert labels == [
+            "available_commands_update",
+            "session_info_update",
+            "agent_message_chunk",
+            "usage_update",
+            "tool_call",
+            "tool_call_update",
+            "tool_call_update",
+            "agent_message_chunk",
+            "usage_update",
+            "response session/prompt",
+        ]
+        [call] = it.calls()
+        assert it.statuses(call["toolCallId"]) == ["pending", "in_progress", "completed"]
+        assert call["rawInput"] == {"path": "a.txt"}
+        assert len(it.agent.texts()) == 2  # each answer is a message of its own
+        [result] = results(it.server.calls[1].body)
+        assert "2\ttwo" in result.text
+        assert not result.is_error
+
+
+async def test_ids_that_the_model_repeats_become_different_ones(tmp_path: Path) -> None:
+    twice = [ToolCall("read", {"path": "a.txt"}, id="same"), ToolCall("list", {}, id="same")]
+    replies = [Reply(tool_calls=twice), Reply(tool_calls=twice[:1]), Reply("Done.")]
+    async with stage(tmp_path, *replies) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        ids = [call["toolCallId"] for call in it.calls()]
+        assert len(ids) == len(set(ids)) == 3
+        assert "same" not in ids
+        for call in it.server.calls[1:]:
+            asked = [
+                block["id"]
+                for message in call.body["messages"]
+                for block in message["content"]
+                if isinstance(block, dict) and block["type"] == "tool_use"
+            ]
+            assert len(asked) == len(set(asked))
+        assert len(results(it.server.calls[1].body)) == 2
+
+
+async def test_parallel_calls_are_all_announced_first_and_each_gets_its_own_result_in_order(tmp_path: Path) -> None:
+    calls = [ToolCall("read", {"path": f"{name}.txt"}) for name in "abc"]
+    files = {f"{name}.txt": f"this is {name}\n" for name in "ac"}
+    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), files=files) as it:
+        await it.prompt()
+        labels = [update["sessionUpdate"] for update in it.agent.updates() if "toolCallId" in update]
+        assert labels[:3] == ["tool_call"] * 3
+        returned = results(it.server.calls[1].body)
+        assert [result.is_error for result in returned] == [False, True, False]
+        assert "this is a" in returned[0].text
+        assert "this is c" in returned[2].text
+        assert len({result.call_id for result in returned}) == 3
+
+
+WRONG: dict[str, tuple[ToolCall, str]] = {
+    "unknown tool": (ToolCall("teleport", {"to": "Mars"}), "no tool 'teleport'"),
+    "broken JSON": (ToolCall("read", '{"path": "a.tx'), "not a JSON object"),
+    "a list": (ToolCall("read", '["a.txt"]'), "not a JSON object"),
+    "missing argument": (ToolCall("read", {}), "path"),
+    "wrong type": (ToolCall("read", {"path": 7}), "path"),
+    "unknown argument": (ToolCall("read", {"path": "a.txt", "colour": "red"}), "colour"),
+    "a directory": (ToolCall("read", {"path": "."}), "directory"),
+    "an empty command": (ToolCall("shell", {"command": "  "}), "empty"),
+    "no such text": (
+        ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": "seven", "new_text": "7"}]}),
+        "Read it first",
+    ),
+    "odd path": (ToolCall("read", {"path": "a\0b"}), "NUL"),
+    "odd name": (ToolCall("", {}), "no tool ''"),
+}
+
+
+async def test_what_the_model_gets_wrong_goes_back_to_it_and_the_turn_goes_on(tmp_path: Path) -> None:
+    replies = [*(Reply(tool_calls=[call]) for call, _ in WRONG.values()), Reply("Sorry.")]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        for (name, (_, words)), request in zip(WRONG.items(), it.server.calls[1:], strict=True):
+            [result] = results(request.body)[-1:]
+            assert result.is_error, name
+            assert words in result.text, name
+        for call in it.calls():
+            statuses = it.statuses(call["toolCallId"])
+            assert (statuses[0], statuses[-1]) == ("pending", "failed")
+        assert it.agent.text() == "Sorry."
+
+
+@pytest.mark.parametrize("editor", [ZED, TOAD, BARE], ids=["zed", "toad", "bare"])
+async def test_the_plan_is_shown_whole_each_time_and_once_more_with_load(tmp_path: Path, editor: Editor) -> None:
+    first = [{"content": "Read", "status": "in_progress", "priority": "high"}, {"content": "Write"}]
+    second = [{"content": "Read", "status": "completed"}, {"content": "Write", "status": "in_progress"}]
+    replies = [*(Reply(tool_calls=[ToolCall("plan", {"entries": plan})]) for plan in (first, second)), Reply("Done.")]
+    async with stage(tmp_path, *replies, editor=editor) as it:
+        await it.prompt()
+        plans = [update["entries"] for update in it.agent.updates(kind="plan")]
+        assert plans[0] == [first[0], {"content": "Write", "status": "pending", "priority": "medium"}]
+        assert [entry["status"] for entry in plans[1]] == ["completed", "in_progress"]
+        heard = len(it.agent.lines)
+        await it.agent.load(it.session, it.folder)
+        assert it.agent.updates(kind="plan", since=heard)[-1]["entries"] == plans[1]
+
+
+async def test_a_turn_without_end_stops_at_the_limit_and_the_next_prompt_works(tmp_path: Path) -> None:
+    def answer(request: Mapping[str, Any]) -> Reply:
+        if conversation(request)[-1][1].endswith("Enough"):
+            return Reply("Yes.")
+        return Reply(tool_calls=[ToolCall("list", {})])
+
+    async with stage(tmp_path, script=answer, config={"max_turn_requests": 3}) as it:
+        assert await it.prompt("Go on for ever") == {"stopReason": "max_turn_requests"}
+        assert len(it.server.calls) == 3
+        assert [call["status"] for call in it.calls()] == ["completed"] * 3
+        assert await it.prompt("Enough") == {"stopReason": "end_turn"}
+
+
+async def test_a_turn_that_costs_too_much_stops(tmp_path: Path) -> None:
+    config = {
+        "max_turn_cost": 0.001,
+        "models": {"anthropic/claude-test": {"prices": {"input": 1000.0, "output": 1000.0}}},
+    }
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("list", {})]), config=config) as it:
+        assert await it.prompt() == {"stopReason": "max_turn_requests"}
+        assert len(it.server.calls) == 1
+
+
+async def test_project_instructions_are_in_the_system_prompt(tmp_path: Path) -> None:
+    files = {"AGENTS.md": "Prices are whole cents.\n", "CLAUDE.md": "Be brief.\n"}
+    async with stage(tmp_path, Reply("Yes."), files=files) as it:
+        await it.prompt()
+        system = str(it.server.calls[0].body["system"])
+        assert "Prices are whole cents." in system
+        assert "Be brief." in system
+        assert str(it.folder) in system
+
+
+async def test_usage_is_that_of_the_last_answer_and_never_a_sum(tmp_path: Path) -> None:
+    replies = [
+        Reply(tool_calls=[ToolCall("list", {})], usage=Usage(input=10, output=5, cache_read=1000, cache_write=100)),
+        Reply("Done.", usage=Usage(input=20, output=7, cache_read=1100)),
+    ]
+    async with stage(tmp_path, *replies) as it:
+        await it.prompt()
+        seen = [(update["used"], update["size"]) for update in it.agent.updates(kind="usage_update")]
+        assert seen == [(1115, 200_000), (1127, 200_000)]
+        async with it.restarted(env={**it.options["env"], "ACP_AGENT_CONTEXT_WINDOW": "50000"}) as later:
+            await later.agent.load(it.session, it.folder)
+            usage = await later.update("usage_update")
+            assert (usage["used"], usage["size"]) == (1127, 50_000)
