@@ -13,7 +13,7 @@ from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import is_present, outside, refuse_special, shown
+from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, shown
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -59,7 +59,8 @@ class Change:
             version = FileVersion(str(self.path), digest(self.after))
             return Outcome((Text(self.done),), view, files=(version,))
 
-        return PreparedCall(view, Access("edit", outside((self.path,), environment.roots), "edit"), run)
+        asked_for = outside((self.path,), environment.roots) or guarded((self.path,))
+        return PreparedCall(view, Access("edit", asked_for, "edit"), run)
 
 
 async def current_text(environment: Environment, path: Path) -> str | None:

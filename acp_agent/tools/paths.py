@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from acp_agent.errors import ToolError
 from acp_agent.tools.text import one_line
 
+_GUARDED = (".git", ".acp-agent")
 _LONGEST = 4096
 
 
@@ -57,6 +58,13 @@ def shown(path: Path, cwd: Path) -> str:
 def printable(name: str) -> str:
     """A file name on one line, with U+FFFD in place of what no text can hold."""
     return one_line(name, _LONGEST)
+
+
+def guarded(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Those of the paths, resolved, that lie in a folder whose files run or steer something: git's hooks and settings,
+    this agent's configuration and recipes. Leave to edit the project is no leave to change those."""
+    resolved = [Path(os.path.realpath(path)) for path in paths]
+    return tuple(path for path in resolved if any(part.lower() in _GUARDED for part in path.parts))
 
 
 def refuse_special(path: Path, label: str) -> None:

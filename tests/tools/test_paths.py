@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import ToolError
-from acp_agent.tools.paths import absolute, outside, refuse_special, shown
+from acp_agent.tools.paths import absolute, guarded, outside, refuse_special, shown
 
 CWD = Path("/home/me/project")
 
@@ -130,3 +130,18 @@ def test_pipes_and_directories_are_refused_before_anybody_waits_for_them(tmp_pat
     with pytest.raises(ToolError, match="Use `list`"):
         refuse_special(tmp_path, "here")
     refuse_special(tmp_path / "absent", "absent")
+
+
+@pytest.mark.parametrize("name", [".git/hooks/pre-commit", "sub/.git/config", ".acp-agent/recipes/compact.md"])
+def test_files_that_run_or_steer_something_are_guarded(tmp_path: Path, name: str) -> None:
+    assert guarded((tmp_path / name,)) == ((tmp_path / name).resolve(),)
+
+
+def test_a_link_into_a_guarded_folder_is_guarded(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "innocent").symlink_to(tmp_path / ".git" / "config")
+    assert guarded((tmp_path / "innocent",))
+
+
+def test_names_that_only_begin_like_a_guarded_folder_are_free(tmp_path: Path) -> None:
+    assert guarded((tmp_path / ".gitignore", tmp_path / ".github" / "ci.yaml")) == ()
