@@ -38,7 +38,7 @@ async def run(names: list[str], runs: int) -> int:
     :returns: the exit status.
     """
     outcomes: list[Outcome] = []
-    load = os.getloadavg()[0]
+    busy = os.getloadavg()[0]
     async with model_server() as model:
         bench = Bench(model, runs)
         # The first start of all compiles the modules, which is no part of any later one.
@@ -51,7 +51,7 @@ async def run(names: list[str], runs: int) -> int:
                 outcomes += await measure(bench)
             except Exception as error:
                 outcomes.append(Failure(measure.__name__, f"{type(error).__name__}: {error}"))
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load:.1f} at the start"
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {busy:.1f} at the start"
     print(f"\nPython {platform.python_version()}, {machine}\n")
     print(render(outcomes))
     return int(any(isinstance(outcome, Failure) for outcome in outcomes))

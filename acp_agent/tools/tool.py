@@ -19,7 +19,7 @@ class Access:
     """What a call would touch, for whoever decides on it.
 
     :ivar effect: `none` touches nothing outside the conversation (the plan).
-    :ivar outside: resolved paths that the session's mode says nothing about: outside of its roots, or, for an edit, in a
+    :ivar outside: resolved paths that the mode says nothing about: outside of the roots, or, for an edit, in a
         guarded folder (see `paths.guarded`).
     :ivar subject: what an "always allow" covers, such as `edit` or `shell: git`; shown in the option's name, short.
     """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.client import AgentError, AgentProcess, connected_agent, start_agent
 from support.replies import Reply
 from support.stage import stage
@@ -66,33 +67,31 @@ async def test_the_very_first_line_may_be_rubbish_too(tmp_path: Path) -> None:
         assert agent.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        ({"id": "a", "method": "session/list"}, INVALID_REQUEST),
-        ({"jsonrpc": "1.0", "id": "a", "method": "session/list"}, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": "a", "method": ["session/list"]}, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": "text"}, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/fork", "params": {}}, NOT_FOUND),
-        ({"jsonrpc": "2.0", "id": "a", "method": "", "params": {}}, NOT_FOUND),
-        ({"jsonrpc": "2.0", "id": "a", "method": "__init__", "params": {}}, NOT_FOUND),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt", "params": {"prompt": []}}, INVALID_PARAMS),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt"}, INVALID_PARAMS),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/prompt", "params": {"sessionId": 7}}, INVALID_PARAMS),
-        ({"jsonrpc": "2.0", "id": "a", "method": "session/list", "params": {"cursor": 7}}, INVALID_PARAMS),
-        ({"jsonrpc": "2.0", "id": "a", "method": "authenticate", "params": {}}, INVALID_PARAMS),
-    ],
-    ids=lambda value: json.dumps(value)[:70],
-)
-async def test_a_request_that_makes_no_sense_is_answered_under_its_own_id(
-    tmp_path: Path, message: dict[str, Any], code: int
-) -> None:
+NO_SENSE: list[tuple[dict[str, Any], int]] = [
+    ({"method": "session/list", "jsonrpc": None}, INVALID_REQUEST),
+    ({"method": "session/list", "jsonrpc": "1.0"}, INVALID_REQUEST),
+    ({"method": ["session/list"]}, INVALID_REQUEST),
+    ({"method": "session/list", "params": "text"}, INVALID_REQUEST),
+    ({"method": "session/fork", "params": {}}, NOT_FOUND),
+    ({"method": "", "params": {}}, NOT_FOUND),
+    ({"method": "__init__", "params": {}}, NOT_FOUND),
+    ({"method": "session/prompt", "params": {"prompt": []}}, INVALID_PARAMS),
+    ({"method": "session/prompt"}, INVALID_PARAMS),
+    ({"method": "session/prompt", "params": {"sessionId": 7}}, INVALID_PARAMS),
+    ({"method": "session/list", "params": {"cursor": 7}}, INVALID_PARAMS),
+    ({"method": "authenticate", "params": {}}, INVALID_PARAMS),
+]
+
+
+async def test_a_request_that_makes_no_sense_is_answered_under_its_own_id(tmp_path: Path) -> None:
     async with connected_agent(home=tmp_path) as agent:
-        await agent.send_line(json.dumps(message).encode())
-        with pytest.raises(AgentError) as error:
-            await agent.pending("a").result()
-        assert error.value.code == code
-        assert error.value.message
+        for number, (message, code) in enumerate(NO_SENSE):
+            id = f"request {number}"
+            await agent.send_line(json.dumps({"jsonrpc": "2.0", "id": id, **message}).encode())
+            with pytest.raises(AgentError) as error:
+                await agent.pending(id).result()
+            assert error.value.code == code, message
+            assert error.value.message
         await still_works(agent)
 
 
@@ -152,33 +151,31 @@ async def test_answers_to_nothing_are_swallowed(tmp_path: Path) -> None:
         assert agent.methods_between(1) == ["response session/list"]
 
 
-@pytest.mark.parametrize("odd", ["\\ud800", "\\u0000", "x\\n\\u001b[31my", "../../etc/passwd", "é" * 5_000])
-async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures_inside(
-    tmp_path: Path, odd: str
-) -> None:
+async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures_inside(tmp_path: Path) -> None:
     async with stage(tmp_path) as it:
         session = f'"sessionId": "{it.session}"'
-        directory = f'"cwd": "/{odd}", "mcpServers": []'
-        requests = {
-            "session/new": directory,
-            "session/resume": f"{session}, {directory}",
-            "session/list": f'"cwd": "/{odd}"',
-            "session/load": f'"sessionId": "{odd}", {directory}',
-            "session/delete": f'"sessionId": "{odd}"',
-            "session/close": f'"sessionId": "{odd}"',
-            "session/prompt": f'"sessionId": "{odd}", "prompt": []',
-            "session/set_mode": f'{session}, "modeId": "{odd}"',
-            "session/set_config_option": f'{session}, "configId": "model", "value": "{odd}"',
-            "authenticate": f'"methodId": "{odd}"',
-            "no/such": f'"{odd}": "{odd}"',
-        }
-        for method, params in requests.items():
-            line = f'{{"jsonrpc": "2.0", "id": "{method}", "method": "{method}", "params": {{{params}}}}}'
-            await it.agent.send_line(line.encode())
-            try:
-                await it.agent.pending(method).result()
-            except AgentError as error:
-                assert error.code in (INVALID_PARAMS, NO_SESSION, NOT_FOUND), f"{method}: {error}"
+        for number, odd in enumerate(("\\ud800", "\\u0000", "x\\n\\u001b[31my", "../../etc/passwd", "é" * 5_000)):
+            directory = f'"cwd": "/{odd}", "mcpServers": []'
+            requests = {
+                "session/new": directory,
+                "session/resume": f"{session}, {directory}",
+                "session/list": f'"cwd": "/{odd}"',
+                "session/load": f'"sessionId": "{odd}", {directory}',
+                "session/delete": f'"sessionId": "{odd}"',
+                "session/close": f'"sessionId": "{odd}"',
+                "session/prompt": f'"sessionId": "{odd}", "prompt": []',
+                "session/set_mode": f'{session}, "modeId": "{odd}"',
+                "session/set_config_option": f'{session}, "configId": "model", "value": "{odd}"',
+                "authenticate": f'"methodId": "{odd}"',
+                "no/such": f'"{odd}": "{odd}"',
+            }
+            for method, params in requests.items():
+                id = f"{method} {number}"
+                line = f'{{"jsonrpc": "2.0", "id": "{id}", "method": "{method}", "params": {{{params}}}}}'
+                await it.agent.send_line(line.encode())
+                answer = await it.agent.wait_for(lambda line, id=id: line.message.get("id") == id)
+                code = answer.message.get("error", {}).get("code")
+                assert code in (None, INVALID_PARAMS, NO_SESSION, NOT_FOUND), answer.raw
         await still_works(it.agent)
         assert it.agent.stderr == ""
         assert "Traceback" not in (it.home / "state" / "logs" / "acp-agent.log").read_text()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+
 from support.client import AgentError, connected_agent
 from support.editors import ZED_BETA
 from support.models import KEY, DialectName, model_server
@@ -50,27 +51,29 @@ async def test_a_refused_key_is_auth_required_at_once_and_a_new_prompt_tries_aga
         assert await it.prompt("Now?") == {"stopReason": "end_turn"}
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        Reply(http_status=429, headers=NOW),
-        Reply(http_status=529, headers=NOW),
-        Reply(http_status=503, headers=NOW),
-        Reply("lost", sse_error="overloaded_error"),
-        Reply(drop_after=BEFORE_HEADERS),
-        Reply("lost", drop_after=0),
-    ],
-    ids=["429", "529", "503", "error event", "no answer", "cut before text"],
-)
-async def test_what_passes_by_itself_is_tried_again_and_the_text_comes_once(tmp_path: Path, trouble: Reply) -> None:
-    async with stage(tmp_path, trouble, Reply(["Hello", "."]), editor=ZED_BETA) as it:
-        assert await it.prompt() == {"stopReason": "end_turn"}
-        assert it.agent.text() == "Hello."
-        assert len(it.server.calls) == 2
-        assert it.server.calls[0].body == it.server.calls[1].body
-        # It is said that something is waited for, to an editor that shows notices.
-        assert len(it.agent.updates(kind="notice")) == 1
-        assert await replayed(it) == [("user", "Go on"), ("agent", "Hello.")]
+PASSING = {
+    "429": Reply(http_status=429, headers=NOW),
+    "529": Reply(http_status=529, headers=NOW),
+    "503": Reply(http_status=503, headers=NOW),
+    "error event": Reply("lost", sse_error="overloaded_error"),
+    "no answer": Reply(drop_after=BEFORE_HEADERS),
+    "cut before text": Reply("lost", drop_after=0),
+}
+
+
+async def test_what_passes_by_itself_is_tried_again_and_the_text_comes_once(tmp_path: Path) -> None:
+    replies = [reply for trouble in PASSING.values() for reply in (trouble, Reply(["Hello", "."]))]
+    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
+        for number, name in enumerate(PASSING):
+            heard = len(it.agent.lines)
+            assert await it.prompt(name) == {"stopReason": "end_turn"}
+            assert it.agent.text(since=heard) == "Hello."
+            first, second = it.server.calls[2 * number :]
+            assert first.body == second.body
+            # An editor that shows notices is told that something is waited for.
+            assert len(it.agent.updates(kind="notice", since=heard)) == 1
+        shown = [("user", name) for name in PASSING]
+        assert await replayed(it) == [line for name in shown for line in (name, ("agent", "Hello."))]
 
 
 BROKEN = Reply(["Half ", "of ", "it"], drop_after=2)

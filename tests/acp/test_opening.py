@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.client import AgentError, AgentProcess, connected_agent
-from support.editors import ACPX, AVANTE, BARE, CODECOMPANION, TOAD, ZED, ZED_BETA, Editor
+from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED_BETA, Editor
 from support.models import model_server
 from support.replies import Reply
 from support.stage import stage
 
-EDITORS = {"zed": ZED, "beta": ZED_BETA, "acpx": ACPX, "codecompanion": CODECOMPANION, "avante": AVANTE, "toad": TOAD}
-UNKNOWN = {"sessionId": "sess_unknown"}
+EDITORS = {"beta": ZED_BETA, "codecompanion": CODECOMPANION, "toad": TOAD}
 META = {"_meta": {"claudeCode": {"options": [1, None]}, "terminal-auth": True, "": {}}}
 
 
@@ -78,13 +78,13 @@ async def test_a_message_has_the_same_id_live_and_in_every_replay(tmp_path: Path
                 assert later.agent.texts(since=heard) == live
 
 
-@pytest.mark.parametrize("method", ["session/load", "session/resume"])
-async def test_an_unknown_session_is_resource_not_found_and_a_new_one_can_be_made(tmp_path: Path, method: str) -> None:
+async def test_an_unknown_session_is_resource_not_found_and_a_new_one_can_be_made(tmp_path: Path) -> None:
     async with connected_agent(home=tmp_path) as agent:
-        with pytest.raises(AgentError, match="sess_unknown") as error:
-            await agent.request(method, {**UNKNOWN, "cwd": str(tmp_path), "mcpServers": []})
-        assert error.value.code == -32002
-        assert error.value.data["details"] == error.value.message
+        for method in ("session/load", "session/resume"):
+            with pytest.raises(AgentError, match="sess_unknown") as error:
+                await agent.request(method, {"sessionId": "sess_unknown", "cwd": str(tmp_path), "mcpServers": []})
+            assert error.value.code == -32002
+            assert error.value.data["details"] == error.value.message
         await agent.new_session(tmp_path)
 
 
@@ -94,29 +94,26 @@ async def test_an_empty_session_survives_a_kill_right_after_the_response(tmp_pat
         agent.kill()
         await agent.wait_exit()
         agent.problems.clear()
-    async with model_server([Reply("Hello.")]) as server:
-        async with connected_agent(home=tmp_path, env=server.env()) as agent:
-            listed = (await agent.request("session/list", {}))["sessions"]
-            assert [(row["sessionId"], row["cwd"]) for row in listed] == [(session, str(tmp_path))]
-            await agent.resume(session, tmp_path)
-            assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
-            # The id stays what the editor was told.
-            assert {line.params["sessionId"] for line in agent.lines if line.update} == {session}
+    async with model_server([Reply("Hello.")]) as server, connected_agent(home=tmp_path, env=server.env()) as agent:
+        listed = (await agent.request("session/list", {}))["sessions"]
+        assert [(row["sessionId"], row["cwd"]) for row in listed] == [(session, str(tmp_path))]
+        await agent.resume(session, tmp_path)
+        assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
+        # The id stays what the editor was told.
+        assert {line.params["sessionId"] for line in agent.lines if line.update} == {session}
 
 
-@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume"])
-async def test_mcp_servers_may_be_missing_and_may_be_there(tmp_path: Path, method: str) -> None:
+async def test_mcp_servers_may_be_missing_and_may_be_there(tmp_path: Path) -> None:
     server = {"name": "ide", "command": "/bin/false", "args": [], "env": []}
     remote = {"type": "http", "name": "web", "url": "http://127.0.0.1:9/mcp", "headers": []}
     async with connected_agent(home=tmp_path, capabilities=replace(ZED_BETA, sends_mcp_servers=False)) as agent:
-        params: dict[str, Any] = {"cwd": str(tmp_path)}
-        if method != "session/new":
-            params["sessionId"] = await agent.new_session(tmp_path)
-        await agent.request(method, params)
-        await agent.request(method, {**params, "mcpServers": [server, remote]})
-        # They are not started, and the user is told so, after the response.
-        notice = await agent.wait_update("notice")
-        assert "MCP" in notice["content"]["text"] if isinstance(notice.get("content"), dict) else str(notice)
+        params: dict[str, Any] = {"cwd": str(tmp_path), "sessionId": await agent.new_session(tmp_path)}
+        for method in ("session/new", "session/load", "session/resume"):
+            await agent.request(method, params)
+            heard = len(agent.lines)
+            await agent.request(method, {**params, "mcpServers": [server, remote]})
+            # They are not started, and the user is told so, after the response.
+            assert "MCP" in str(await agent.wait_update("notice", since=heard))
 
 
 async def test_unknown_meta_and_unknown_members_are_ignored_on_every_request(tmp_path: Path) -> None:

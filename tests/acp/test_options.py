@@ -7,8 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.client import AgentError, AgentProcess
-from support.editors import CODECOMPANION, TOAD, ZED, Editor
+from support.editors import CODECOMPANION, TOAD, Editor
 from support.replies import Reply
 from support.stage import stage
 
@@ -48,7 +49,7 @@ async def test_every_way_of_opening_answers_both_modes_and_options_with_the_same
             assert options["mode"]["currentValue"] == "plan"
 
 
-@pytest.mark.parametrize("editor", [ZED, CODECOMPANION, TOAD], ids=["zed", "codecompanion", "toad"])
+@pytest.mark.parametrize("editor", [CODECOMPANION, TOAD], ids=["codecompanion", "toad"])
 async def test_the_mode_keeps_in_step_whichever_way_it_is_set(tmp_path: Path, editor: Editor) -> None:
     async with stage(tmp_path, editor=editor) as it:
         agent = it.agent

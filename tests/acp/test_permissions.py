@@ -8,8 +8,9 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.client import AgentError
-from support.editors import CODECOMPANION, TOAD, ZED, Editor
+from support.editors import CODECOMPANION, ZED, Editor
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
 
@@ -167,7 +168,7 @@ async def test_only_a_selected_allow_option_is_consent_and_the_turn_goes_on_with
         assert it.agent.stderr == ""
 
 
-@pytest.mark.parametrize("editor", [ZED, TOAD, CODECOMPANION], ids=["zed", "toad", "codecompanion"])
+@pytest.mark.parametrize("editor", [ZED, CODECOMPANION], ids=["zed", "codecompanion"])
 async def test_the_outcome_cancelled_ends_the_turn_and_no_further_call_runs(tmp_path: Path, editor: Editor) -> None:
     replies = [Reply(tool_calls=[CALLS["shell"], CALLS["write"], CALLS["read"]]), Reply("Later.")]
     async with stage(tmp_path, *replies, editor=editor) as it:

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from support.client import AgentError, connected_agent
 from support.editors import ZED
 from support.models import model_server
@@ -20,27 +21,23 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("model: anthropic/claude-test\nmodell: x\n", ["config.yaml:2", "modell"]),
-        ("model: [unclosed\n", ["config.yaml:", "YAML"]),
-        ("mode: yolo\n", ["config.yaml:1", "mode"]),
-        ("compaction:\n  threshold: 7\n", ["config.yaml:2", "compaction.threshold"]),
-        ("- a list\n", ["config.yaml"]),
-        ("\x00", ["config.yaml"]),
-    ],
-    ids=["unknown key", "no YAML", "wrong value", "wrong nested value", "no mapping", "binary"],
-)
-async def test_a_wrong_config_is_an_error_with_its_place_and_is_read_again_once_it_is_mended(
-    tmp_path: Path, text: str, words: list[str]
-) -> None:
+WRONG_CONFIGS = {
+    "model: anthropic/claude-test\nmodell: x\n": ["config.yaml:2", "modell"],
+    "model: [unclosed\n": ["config.yaml:", "YAML"],
+    "mode: yolo\n": ["config.yaml:1", "mode"],
+    "compaction:\n  threshold: 7\n": ["config.yaml:2", "compaction.threshold"],
+    "- a list\n": ["config.yaml"],
+    "\x00": ["config.yaml"],
+}
+
+
+async def test_a_wrong_config_is_an_error_with_its_place_and_is_read_again_once_it_is_mended(tmp_path: Path) -> None:
     config = tmp_path / "home" / "state" / "config.yaml"
     config.parent.mkdir(parents=True)
     async with connected_agent(home=tmp_path / "home") as agent:
         before = await agent.new_session(tmp_path)
-        config.write_text(text)
-        for _ in range(2):
+        for text, words in WRONG_CONFIGS.items():
+            config.write_text(text)
             with pytest.raises(AgentError) as error:
                 await agent.new_session(tmp_path)
             for word in (str(config), *words):

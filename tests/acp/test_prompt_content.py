@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.client import AgentError
 from support.editors import TOAD, ZED_BETA
 from support.replies import Reply

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.client import AgentError
 from support.editors import TOAD
 from support.replies import Reply, ToolCall
@@ -151,7 +152,7 @@ async def test_the_queue_is_bounded_and_says_so(tmp_path: Path) -> None:
         handles = [await it.agent.start_prompt(it.session, "first")]
         await it.held()
         handles += [await it.agent.start_prompt(it.session, "more") for _ in range(65)]
-        with pytest.raises(AgentError, match="waiting"):
+        with pytest.raises(AgentError, match="64 prompts"):
             await handles[-1].result()
         await it.agent.request("session/close", {"sessionId": it.session})
         for handle in handles[:-1]:

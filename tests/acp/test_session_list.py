@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.client import AgentError, AgentProcess, connected_agent
-from support.models import model_server
 from support.replies import Reply, ToolCall
 from support.stage import stage
 
@@ -135,23 +135,19 @@ async def test_a_session_is_deleted_while_its_command_runs_and_nothing_is_left(t
         assert (await it.agent.request("session/list", {}))["sessions"] == []
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("session/prompt", {"prompt": [{"type": "text", "text": "Hi"}]}),
-        ("session/set_mode", {"modeId": "plan"}),
-        ("session/set_config_option", {"configId": "mode", "value": "plan"}),
-        ("session/close", {}),
-    ],
-)
-async def test_a_request_to_an_unknown_session_is_resource_not_found(
-    tmp_path: Path, method: str, params: dict[str, Any]
-) -> None:
+async def test_a_request_to_an_unknown_session_is_resource_not_found(tmp_path: Path) -> None:
+    requests: dict[str, dict[str, Any]] = {
+        "session/prompt": {"prompt": [{"type": "text", "text": "Hi"}]},
+        "session/set_mode": {"modeId": "plan"},
+        "session/set_config_option": {"configId": "mode", "value": "plan"},
+        "session/close": {},
+    }
     async with connected_agent(home=tmp_path) as agent:
         for _ in range(2):  # before the first session of the process, and after
-            with pytest.raises(AgentError, match="sess_unknown") as error:
-                await agent.request(method, {"sessionId": "sess_unknown", **params})
-            assert error.value.code == -32002
+            for method, params in requests.items():
+                with pytest.raises(AgentError, match="sess_unknown") as error:
+                    await agent.request(method, {"sessionId": "sess_unknown", **params})
+                assert error.value.code == -32002
             await agent.new_session(tmp_path)
         # A notification is never answered, not even with an error.
         heard = len(agent.lines)
@@ -161,9 +157,8 @@ async def test_a_request_to_an_unknown_session_is_resource_not_found(
 
 
 async def test_sessions_of_processes_that_run_at_a_time_all_stand_in_the_list(tmp_path: Path) -> None:
-    async with model_server() as server, connected_agent(home=tmp_path, env=server.env()) as first:
-        async with connected_agent(home=tmp_path, env=server.env()) as second:
-            made = [await agent.new_session(tmp_path) for agent in (first, second) for _ in range(3)]
-            for agent in (first, second):
-                rows = (await agent.request("session/list", {}))["sessions"]
-                assert {row["sessionId"] for row in rows} == set(made)
+    async with connected_agent(home=tmp_path) as first, connected_agent(home=tmp_path) as second:
+        made = [await agent.new_session(tmp_path) for agent in (first, second) for _ in range(3)]
+        for agent in (first, second):
+            rows = (await agent.request("session/list", {}))["sessions"]
+            assert {row["sessionId"] for row in rows} == set(made)

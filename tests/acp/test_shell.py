@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.client import AgentError, AgentProcess
 from support.editors import BARE, TOAD, ZED, Editor
 from support.processes import outlive
@@ -93,7 +94,7 @@ async def test_output_streams_into_the_call_while_the_command_runs(tmp_path: Pat
         assert it.calls()[0]["rawOutput"]["stdout"] == "begun\nended\n"
 
 
-@pytest.mark.parametrize("editor", [ZED, NO_TERMINAL, TOAD], ids=["terminal", "local", "kill fails"])
+@pytest.mark.parametrize("editor", [NO_TERMINAL, TOAD], ids=["local", "terminal that cannot be killed"])
 async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what_it_printed(
     tmp_path: Path, editor: Editor
 ) -> None:
@@ -164,7 +165,7 @@ async def test_the_whole_process_group_of_a_command_ends_with_the_turn(
         handle = await it.agent.start_prompt(it.session, "Work")
         await begun(it.agent)
         family = it.agent.children()
-        assert len(family) >= 4
+        assert len(family) >= 3
         await end(it.agent, it.session)
         if end in (cancel, close):
             assert await handle.result() == {"stopReason": "cancelled"}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.editors import BARE, TOAD, ZED, Editor
+
+from support.editors import BARE, TOAD, Editor
 from support.replies import Reply, ToolCall, Usage
 from support.stage import conversation, results, stage
 
@@ -103,7 +104,7 @@ async def test_what_the_model_gets_wrong_goes_back_to_it_and_the_turn_goes_on(tm
         assert it.agent.text() == "Sorry."
 
 
-@pytest.mark.parametrize("editor", [ZED, TOAD, BARE], ids=["zed", "toad", "bare"])
+@pytest.mark.parametrize("editor", [TOAD, BARE], ids=["toad", "bare"])
 async def test_the_plan_is_shown_whole_each_time_and_once_more_with_load(tmp_path: Path, editor: Editor) -> None:
     first = [{"content": "Read", "status": "in_progress", "priority": "high"}, {"content": "Write"}]
     second = [{"content": "Read", "status": "completed"}, {"content": "Write", "status": "in_progress"}]

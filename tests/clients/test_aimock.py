@@ -155,13 +155,15 @@ async def test_a_summary_whose_stream_is_cut_leaves_the_conversation_as_it_was(
     ):
         session = await agent.new_session(repo.path)
         await agent.prompt(session, "Look at shop/cart.py")
-        with pytest.raises(AgentError, match="broke off"):
-            await agent.prompt(session, "/compact")
+        since = len(agent.lines)
+        await agent.prompt(session, "/compact")
+        said = agent.text(since=since)
         statuses = [update["status"] for update in agent.updates(kind="compaction_update")]
         await agent.prompt(session, "What is next?")
         _, told, summary, following = await server.journal()
 
     assert statuses == ["in_progress", "failed"]
+    assert "broke off" in said
     assert summary.interrupted
     assert list(following.messages[: len(told.messages)]) == list(told.messages)
     assert FOUND.strip() in following.text("assistant")

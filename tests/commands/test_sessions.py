@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.client import AgentError, connected_agent
 from support.models import Reply, model_server
 from support.terminal import run_command
@@ -19,7 +21,7 @@ async def test_sessions_are_listed_newest_first_and_removed_for_good(tmp_path: P
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     async with (
-        model_server([Reply("One."), Reply("Two.")]) as server,
+        model_server([Reply("One."), Reply("Two.")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env()) as agent,
     ):
         first = await agent.new_session(tmp_path / "one")
@@ -46,9 +48,6 @@ async def test_sessions_are_listed_newest_first_and_removed_for_good(tmp_path: P
         assert first in errors
         assert len(errors.splitlines()) == 1
         # The editor that still has it open is told so.
-        try:
+        with pytest.raises(AgentError) as error:
             await agent.prompt(first, "Still there?")
-        except AgentError as error:
-            assert error.code == -32002
-        else:
-            raise AssertionError("a deleted session was revived")
+        assert error.value.code == -32002

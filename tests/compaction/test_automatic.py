@@ -22,12 +22,6 @@ LONG = "The cart adds prices. " * 1_000
 SUMMARY = Reply("# Goal\nA cart.")
 
 
-def config(home: Path, text: str) -> None:
-    path = home / "state" / "config.yaml"
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.write_text(text)
-
-
 def summaries(server: ModelServer) -> list[int]:
     """Which calls asked for a summary."""
     return [index for index, call in enumerate(server.calls) if is_summary_request(call.body)]
@@ -42,7 +36,7 @@ async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_
         Reply("Four.", usage=Usage(1010, 5)),
     ]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -82,7 +76,7 @@ async def test_within_a_turn_the_prompt_and_the_steps_not_yet_answered_stay_word
         Reply("It forgets the quantity.", usage=Usage(1000, 5)),
     ]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)
@@ -119,7 +113,7 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
         return Reply("Step.", tool_calls=[read], usage=Usage(14_000, 5))
 
     async with (
-        model_server(answer) as server,
+        model_server(answer, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -129,22 +123,27 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
         assert len(summaries(server)) == 3
 
 
-@pytest.mark.parametrize(
-    ("settings", "compacts"),
-    [("compaction: {auto: false}", False), ("compaction: {threshold: 0.3}", True), ("", False)],
-    ids=["switched off", "a lower threshold", "the default"],
-)
-async def test_the_configuration_says_whether_and_when(tmp_path: Path, settings: str, compacts: bool) -> None:
-    used = 14_900 if "auto" in settings else 6_000
-    config(tmp_path, settings)
+async def test_the_configuration_says_whether_and_when(tmp_path: Path) -> None:
     async with (
-        model_server([Reply(LONG, usage=Usage(used, 100)), *([SUMMARY] if compacts else []), Reply("Two.")]) as server,
+        model_server((), "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
-        session = await agent.new_session(tmp_path)
-        await agent.prompt(session, "One?")
-        assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
-        assert len(shown_compactions(agent)) == len(summaries(server)) == int(compacts)
+        for settings, used, compacts in (
+            ("compaction: {auto: false}", 14_900, False),
+            ("compaction: {threshold: 0.3}", 6_000, True),
+            ("compaction: {threshold: 0.95}", 13_000, False),
+            ("", 6_000, False),
+        ):
+            project = tmp_path / str(len(server.calls))
+            (project / ".acp-agent").mkdir(parents=True)
+            (project / ".acp-agent" / "config.yaml").write_text(settings)
+            server.add(Reply(LONG, usage=Usage(used, 100)), *([SUMMARY] if compacts else []), Reply("Two."))
+            session = await agent.new_session(project)
+            begun = len(agent.lines)
+            await agent.prompt(session, "One?")
+            assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
+            assert (settings, len(shown_compactions(agent, since=begun))) == (settings, int(compacts))
+            assert server.remaining == 0
 
 
 async def test_a_failing_automatic_compaction_is_shown_and_the_turn_goes_on(tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ async def test_a_failing_automatic_compaction_is_shown_and_the_turn_goes_on(tmp_
         Reply("Three.", usage=Usage(1_000, 5)),
     ]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -177,7 +176,7 @@ async def test_a_turn_can_be_cancelled_while_it_compacts(tmp_path: Path) -> None
     held = Reply(["# Goal", "\nA cart."], hold=anyio.Event(), hold_after=1)
     script = [Reply(LONG, usage=Usage(14_000, 400)), held, SUMMARY, Reply("Three.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -211,7 +210,7 @@ async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_
         Reply("Three.", usage=Usage(1_000, 5)),
     ]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -41,6 +42,20 @@ async def assert_nothing_happened(agent: AgentProcess, server: ModelServer, sess
     assert not server.calls[-1].mentions(RECIPE_TEXT)
 
 
+async def compact(agent: AgentProcess, session: str) -> str:
+    """Type `/compact`, and return what the user is told of it: a message, or the sentence of an error."""
+    begun = len(agent.lines)
+    turn = await agent.start_prompt(session, "/compact")
+    await agent.until(lambda: turn.done, 20)
+    assert turn.answer is not None
+    if turn.answer.kind == "response":
+        assert turn.answer.message["result"] == {"stopReason": "end_turn"}
+        return agent.text(since=begun)
+    error = turn.answer.message["error"]
+    assert error["data"]["details"] == error["message"]
+    return error["message"]
+
+
 def forgive_replayed_failures(agent: AgentProcess) -> None:
     """The laws know completed ones alone; that a replay may show how another ended, the protocol's rules say."""
     agent.problems[:] = [problem for problem in agent.problems if "a replayed compaction is" not in problem]
@@ -59,12 +74,7 @@ async def test_a_summary_that_cannot_be_used_changes_nothing_and_the_user_is_tol
                 session = await agent.new_session(tmp_path)
                 await agent.prompt(session, "Count.")
                 begun, asked = len(agent.lines), len(server.calls)
-                try:
-                    assert await agent.prompt(session, "/compact") == {"stopReason": "end_turn"}
-                    told = agent.text(since=begun)
-                except AgentError as error:
-                    assert error.data["details"] == error.message
-                    told = error.message
+                told = await compact(agent, session)
                 [compaction] = shown_compactions(agent, since=begun)
                 assert compaction.statuses == ["in_progress", "failed"]
                 assert compaction.text == told
@@ -86,7 +96,7 @@ async def test_a_summary_that_comes_after_tool_calls_were_refused_is_used(tmp_pa
         [compaction] = shown_compactions(agent)
         assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], "# Goal\nA cart.")
         asked = [bare(call.body) for call in server.calls[1:4]]
-        for shorter, longer in zip(asked, asked[1:], strict=False):
+        for shorter, longer in pairwise(asked):
             count = len(shorter["messages"])
             assert {**longer, "messages": longer["messages"][:count]} == shorter
             [refusal] = longer["messages"][-1]["content"]
@@ -100,7 +110,7 @@ async def test_a_summary_that_comes_after_tool_calls_were_refused_is_used(tmp_pa
 async def test_a_provider_that_fails_again_and_again_changes_nothing(tmp_path: Path) -> None:
     down = Reply(http_status=500, headers={"retry-after": "0"})
     async with (
-        model_server([Reply(LONG)] + [down] * 7) as server,
+        model_server([Reply(LONG)] + [down] * 7, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -115,7 +125,7 @@ async def test_a_provider_that_fails_again_and_again_changes_nothing(tmp_path: P
 @both_editors
 async def test_a_cancelled_compaction_changes_nothing(tmp_path: Path, editor: Editor) -> None:
     async with (
-        model_server() as server,
+        model_server((), "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=editor) as agent,
     ):
         for number, after in enumerate((BEFORE_HEADERS, 1), 1):
@@ -137,7 +147,7 @@ async def test_a_cancelled_compaction_changes_nothing(tmp_path: Path, editor: Ed
 async def test_a_session_closed_while_it_compacts_can_be_loaded_and_used(tmp_path: Path) -> None:
     held = Reply(["# Goal", "\nA cart."], hold=anyio.Event(), hold_after=1)
     async with (
-        model_server([Reply(LONG), held]) as server,
+        model_server([Reply(LONG), held], "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -161,7 +171,7 @@ async def test_a_session_closed_while_it_compacts_can_be_loaded_and_used(tmp_pat
 @both_editors
 async def test_a_replay_shows_a_failed_compaction_and_what_was_said_of_it_once(tmp_path: Path, editor: Editor) -> None:
     async with (
-        model_server([Reply(LONG), Reply("")]) as server,
+        model_server([Reply(LONG), Reply("")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=editor) as agent,
     ):
         session = await agent.new_session(tmp_path)

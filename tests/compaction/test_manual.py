@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import anyio
-import pytest
 
 from support.client import connected_agent
 from support.compactions import (
@@ -92,7 +90,7 @@ async def test_a_long_history_keeps_its_newest_messages_word_for_word_from_a_leg
     ]
     env = {"ACP_AGENT_CONTEXT_WINDOW": "30000"}
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | env, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)
@@ -147,7 +145,7 @@ async def test_a_prompt_that_arrives_meanwhile_is_answered_on_the_new_context(tm
     hold = anyio.Event()
     script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount.", hold=hold), Reply("Three.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -169,7 +167,7 @@ async def test_a_prompt_that_arrives_meanwhile_is_answered_on_the_new_context(tm
 async def test_where_nothing_can_be_compacted_it_says_so_and_shows_no_compaction(tmp_path: Path) -> None:
     script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -194,7 +192,7 @@ async def test_a_second_compaction_takes_the_first_summary_in(tmp_path: Path) ->
         Reply("Three."),
     ]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
@@ -209,24 +207,20 @@ async def test_a_second_compaction_takes_the_first_summary_in(tmp_path: Path) ->
         assert "Two." not in said(only)
 
 
-@pytest.mark.parametrize(
-    "blocks",
-    [
-        [{"type": "text", "text": "/compact "}, {"type": "text", "text": "the tests"}],
-        [
-            {"type": "text", "text": "/compact"},
-            {"type": "resource_link", "uri": "file:///shop/cart.py", "name": "cart"},
-        ],
-    ],
-    ids=["two texts", "a mention"],
-)
-async def test_instructions_may_come_in_further_blocks(tmp_path: Path, blocks: list[dict[str, Any]]) -> None:
-    script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount.")]
-    async with model_server(script) as server, connected_agent(home=tmp_path, env=server.env()) as agent:
-        session = await agent.new_session(tmp_path)
-        await agent.prompt(session, "Count.")
-        assert await agent.prompt(session, blocks) == {"stopReason": "end_turn"}
-        assert is_summary_request(server.calls[1].body)
-        assert blocks[1].get("uri", "the tests") in asked_last(server.calls[1].body)
-        [compaction] = shown_compactions(agent)
-        assert compaction.statuses[-1] == "completed"
+async def test_instructions_may_come_in_further_blocks(tmp_path: Path) -> None:
+    text = {"type": "text", "text": "/compact "}
+    async with (
+        model_server((), "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        for block, expected in (
+            ({"type": "text", "text": "the tests"}, "the tests"),
+            ({"type": "resource_link", "uri": "file:///shop/cart.py", "name": "cart"}, "file:///shop/cart.py"),
+        ):
+            server.add(Reply(f"One. {LONG}"), Reply("# Goal\nCount."))
+            session = await agent.new_session(tmp_path)
+            await agent.prompt(session, "Count.")
+            assert await agent.prompt(session, [text, block]) == {"stopReason": "end_turn"}
+            assert is_summary_request(server.calls[-1].body)
+            assert expected in asked_last(server.calls[-1].body)
+            assert shown_compactions(agent)[-1].statuses[-1] == "completed"

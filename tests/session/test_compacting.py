@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +60,7 @@ class Desk:
     async def read_instructions(self) -> InstructionsLoaded:
         return InstructionsLoaded(self.instructions)
 
-    async def model(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         yield TextDelta("# Goal")
         if self.during is not None:
             await self.during()

@@ -44,7 +44,7 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
     write(tmp_path / "state" / "recipes", review="---\nname: review\n---\nThe user's.", tests=TESTS, broken=BROKEN)
     write(repo.path / ".acp-agent" / "recipes", review=REVIEW)
     async with (
-        model_server([Reply("Fine."), Reply("Fine."), Reply("Fine.")]) as server,
+        model_server([Reply("Fine."), Reply("Fine."), Reply("Fine.")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)

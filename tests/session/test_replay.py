@@ -53,7 +53,7 @@ def texts(updates: Iterable[Update]) -> list[str]:
 
 
 def visible(log: Iterable[LoggedEvent]) -> list[str]:
-    """The same, read from the log: an answer that never became whole is shown where its turn ends or the next begins."""
+    """The same, read from the log: an answer that never became whole stands where its turn ends or the next begins."""
     seen: list[str] = []
     partial: list[PartialAnswer] = []
 

@@ -109,7 +109,7 @@ async def test_what_was_on_the_screen_when_the_agent_was_killed_is_replayed_and_
     tmp_path: Path,
 ) -> None:
     held = Reply(["It forgets ", "the quantity."], thinking="Hm.", hold=anyio.Event(), hold_after=2)
-    async with model_server([Reply("One."), held]) as server:
+    async with model_server([Reply("One."), held], "openai") as server:
         async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
             session = await agent.new_session(tmp_path)
             await agent.prompt(session, "One?")
@@ -162,7 +162,7 @@ async def test_calls_that_a_kill_left_open_are_shown_as_failed_and_answered_for_
 
 async def test_a_kill_in_the_middle_of_a_compaction_leaves_the_history_as_it_was(tmp_path: Path) -> None:
     held = Reply(["# Goal", "\nA cart."], hold=anyio.Event(), hold_after=1)
-    async with model_server([Reply(LONG), held]) as server:
+    async with model_server([Reply(LONG), held], "openai") as server:
         async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
             session = await agent.new_session(tmp_path)
             await agent.prompt(session, "One?")

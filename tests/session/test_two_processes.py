@@ -19,7 +19,7 @@ LONG = "The cart adds prices. " * 60
 async def test_an_idle_agent_goes_on_from_where_another_one_left_the_session(tmp_path: Path) -> None:
     script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount."), Reply("Two."), Reply("Three.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
     ):
@@ -39,7 +39,7 @@ async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_no
     hold = anyio.Event()
     script = [Reply(["It is ", "lost."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
     ):
@@ -60,7 +60,7 @@ async def test_a_compaction_that_another_agent_overtook_ends_once_and_changes_no
     hold = anyio.Event()
     script = [Reply(LONG), Reply(["# Goal", "\nCount."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
     async with (
-        model_server(script) as server,
+        model_server(script, "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
     ):
@@ -82,7 +82,7 @@ async def test_a_compaction_that_another_agent_overtook_ends_once_and_changes_no
 async def test_a_call_of_an_overtaken_turn_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
     call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})
     async with (
-        model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")]) as server,
+        model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
     ):

@@ -9,7 +9,8 @@ Owns reading. Knows nothing of how a test made the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,11 @@ def shown_compactions(agent: Conversation, *, since: int = 0) -> list[ShownCompa
     for line in agent.lines[since:]:
         update = line.update
         id = str(update.get("compactionId") or update.get("toolCallId"))
-        if line.update_kind.startswith("compaction"):
+        begins = line.update_kind == "tool_call" and update.get("kind") == "other"
+        if begins or id in shown or line.update_kind.startswith("compaction"):
             compaction = shown.setdefault(id, ShownCompaction(id))
-        elif id in shown or (line.update_kind == "tool_call" and update.get("kind") == "other"):
-            compaction = shown.setdefault(id, ShownCompaction(id))
-        else:
-            continue
-        compaction.lines.append(line)
-        _note(compaction, line)
+            compaction.lines.append(line)
+            _note(compaction, line)
     return list(shown.values())
 
 
@@ -75,14 +73,41 @@ def _note(compaction: ShownCompaction, line: Line) -> None:
         compaction.chunks = compaction.text = "".join(item["content"]["text"] for item in content)
 
 
-def bare(body: Mapping[str, Any]) -> Any:
-    """A request to Anthropic without its cache marks, which move from call to call."""
-    return _without_marks({key: body.get(key) for key in ("model", "system", "tools", "messages", "thinking")})
+def bare(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request without what moves or differs from call to call (cache marks), in one form for both APIs."""
+    system = body.get("instructions") or body.get("system")
+    whole = {"model": body["model"], "system": system, "tools": body.get("tools"), "thinking": body.get("thinking")}
+    return _without_marks(whole) | {"messages": messages(body)}
 
 
 def messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The messages of such a request."""
-    return bare(body)["messages"]
+    """The messages of a request to Anthropic; one to OpenAI's Responses API is put into the same words."""
+    if "input" not in body:
+        return _without_marks(body["messages"])
+    turns: list[dict[str, Any]] = []
+    for item in body["input"]:
+        role, blocks = _blocks(item)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(item: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    match item.get("type"):
+        case "function_call":
+            call = {"id": item["call_id"], "name": item["name"], "input": json.loads(item["arguments"])}
+            return "assistant", [{"type": "tool_use", **call}]
+        case "function_call_output":
+            output = [{"type": "text", "text": item["output"]}]
+            return "user", [{"type": "tool_result", "tool_use_id": item["call_id"], "content": output}]
+        case "reasoning":
+            return "assistant", []
+        case _:
+            content = item["content"]
+            texts = [content] if isinstance(content, str) else [part["text"] for part in content]
+            return item["role"], [{"type": "text", "text": text} for text in texts]
 
 
 def said(message: Mapping[str, Any]) -> str:
@@ -92,14 +117,12 @@ def said(message: Mapping[str, Any]) -> str:
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
     """Whether this call asks for a summary, with the built-in recipe."""
-    last = body["messages"][-1]
-    return RECIPE_TEXT in said(last)
+    return RECIPE_TEXT in said(messages(body)[-1])
 
 
 def asked_last(body: Mapping[str, Any]) -> str:
     """The last text block of a request: what the newest prompt, or the recipe, says."""
-    blocks: Sequence[Mapping[str, Any]] = body["messages"][-1]["content"]
-    return str(blocks[-1].get("text", ""))
+    return str(messages(body)[-1]["content"][-1].get("text", ""))
 
 
 def _without_marks(value: Any) -> Any:

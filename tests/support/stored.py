@@ -24,5 +24,6 @@ async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5)
     """
     uri = f"file:{home / 'state' / 'sessions.db'}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database, anyio.fail_after(timeout):
-        while database.execute("SELECT count(*) FROM events WHERE kind = ?", (kind,)).fetchone()[0] < count:
-            await anyio.sleep(0.01)  # a database tells nobody that it has changed
+        found = "SELECT count(*) FROM events WHERE kind = ?"
+        while database.execute(found, (kind,)).fetchone()[0] < count:  # noqa: ASYNC110 - a database wakes nobody
+            await anyio.sleep(0.01)
