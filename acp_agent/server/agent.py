@@ -160,20 +160,18 @@ class Agent:
         # Queued while the line is read, so that a `session/cancel` right behind it finds it.
         session = self._session(params.session_id)
         ticket = session.submit(parts_from_blocks(params.prompt))
-        withdrawn = False
 
         def withdraw() -> None:
-            nonlocal withdrawn
             if session.withdraw(ticket):
-                withdrawn = True
                 ticket.answer("cancelled")
 
+        # A running turn is ended in good order before its request is answered, as with `session/cancel`.
         call.on_cancel(withdraw)
 
         async def wait() -> JsonValue:
             stop = await ticket.wait()
-            if withdrawn:
-                raise RpcError(REQUEST_CANCELLED, "The prompt was taken back before its turn began.")
+            if stop == "cancelled" and call.cancel_requested:
+                raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
             return results.prompt_result(stop)
 
         return wait()

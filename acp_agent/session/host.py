@@ -16,7 +16,7 @@ from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event, InstructionsLoaded, PermissionGranted
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.client import SessionClient
@@ -141,11 +141,18 @@ class SessionHost:
         recipe = (await self.library()).get(COMPACT)
         if recipe is None:
             return
+        run = RecipeRun(recipe, "", ())
         try:
-            compacted = await self._compactor.compact(
-                RecipeRun(recipe, "", ()), "threshold", self._request(active), active.budget, self._stream
+            if not run.compacts:
+                raise RecipeError(
+                    "does not compact: its `hooks` lack `turn_end: swap_context`", source=str(recipe.source)
+                )
+            self._automatic += await self._compactor.compact(
+                run, "threshold", self._request(active), active.budget, self._stream
             )
-            self._automatic += compacted
+        except RecipeError as error:
+            await self.show(Notice("warning", f"The context window is nearly full and was not compacted. {error}"))
+            self._automatic = MAX_AUTOMATIC
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
             _log.warning("automatic compaction failed: %s", error)

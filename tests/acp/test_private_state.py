@@ -14,7 +14,7 @@ from support.models import model_server
 from support.replies import Reply
 from support.stage import stage
 
-SECRET = "sk-ant-very-secret-0123456789"
+SECRET = "my-own-words-0123456789"
 
 
 def mode_of(path: Path) -> int:

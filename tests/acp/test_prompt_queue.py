@@ -135,7 +135,9 @@ async def test_cancel_request_ends_the_running_prompt_and_leaves_the_queue(tmp_p
         second = await it.agent.start_prompt(it.session, "second")
         await it.held()
         await first.cancel()
-        assert await first.result() == {"stopReason": "cancelled"}
+        with pytest.raises(AgentError) as error:
+            await first.result()
+        assert error.value.code == -32800
         await it.server.wait_aborted()
         assert await second.result() == {"stopReason": "end_turn"}
         # What was never asked, and what was answered long ago, cannot be cancelled, and nobody is told.

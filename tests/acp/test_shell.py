@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.client import AgentError, AgentProcess
+from support.client import ROOT, AgentError, AgentProcess
 from support.editors import BARE, TOAD, ZED, Editor
 from support.processes import outlive
 from support.replies import Reply, ToolCall
@@ -82,6 +82,25 @@ async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_
         assert it.agent.stderr == ""
         # A line on stdout that is no message would be one of the client's problems.
         assert it.agent.problems == []
+
+
+NOISY_IMPORT = """
+import os, sys
+def noise(event, args):
+    if event == "import" and args[0] == "anthropic":
+        print("noise of a library", flush=True)
+        os.system("echo noise of a child")
+sys.addaudithook(noise)
+"""
+
+
+async def test_what_a_library_or_its_child_prints_never_reaches_the_wire(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NOISY_IMPORT)
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    async with stage(tmp_path, Reply("Yes."), env=env) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert "noise of a library" in it.agent.stderr
+        assert "noise of a child" in it.agent.stderr
 
 
 async def test_output_streams_into_the_call_while_the_command_runs(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
 
     # both ways to stop a turn
     assert facts["cancel"] == {"stopReason": "cancelled"}
-    assert facts["withdraw"] == {"stopReason": "cancelled"}
+    assert facts["withdraw"] == {"code": -32800}
 
     # settings
     assert [option["currentValue"] for option in facts["option"]["configOptions"] if option["id"] == "mode"] == ["plan"]

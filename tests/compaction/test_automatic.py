@@ -222,3 +222,27 @@ async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_
         assert asked_last(server.calls[3].body).startswith("Say it in one line.")
         assert [compaction.text for compaction in shown_compactions(agent)] == ["By hand.", "By itself."]
         assert not any(call.mentions(RECIPE_TEXT) for call in server.calls)
+
+
+async def test_a_recipe_that_cannot_compact_is_named_and_the_turn_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / ".acp-agent" / "recipes"
+    folder.mkdir(parents=True)
+    async with (
+        model_server((), "openai") as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        for text, wrong in (
+            ("Tell me all.\n", "swap_context"),
+            ("---\nhooks:\n  turn_end: {handler: swap_context}\n---\n{{ unheard_of }}\n", "unheard_of"),
+        ):
+            (folder / "compact.md").write_text(text)
+            server.add(Reply(LONG, usage=Usage(14_000, 400)), Reply("Two."))
+            session = await agent.new_session(tmp_path)
+            begun = len(agent.lines)
+            await agent.prompt(session, "One?")
+            assert await agent.prompt(session, "Two?") == {"stopReason": "end_turn"}
+            [notice] = agent.updates(kind="notice", since=begun)
+            assert str(folder / "compact.md") in str(notice)
+            assert wrong in str(notice)
+            assert shown_compactions(agent, since=begun) == []
+            assert server.remaining == 0

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from support.checkout import REPOSITORY
 
 from acp_agent.config import load_settings
 from acp_agent.llm.scripted import load_script
 from acp_agent.recipes.library import RecipeLibrary
+from support.checkout import REPOSITORY
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").glob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)

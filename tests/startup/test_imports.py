@@ -10,7 +10,7 @@ import pytest
 
 from support.checkout import REPOSITORY
 from support.client import start_agent
-from support.models import model_server
+from support.models import DialectName, model_server
 
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
 SDKS = ("anthropic", "openai", "mcp", "httpx2")
@@ -42,8 +42,13 @@ async def test_initialize_is_answered_before_anything_heavy_is_loaded(tmp_path: 
         assert not loaded & set(SDKS)
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "openai", "chat"])
-async def test_a_new_session_is_answered_before_the_providers_sdk_is_loaded(tmp_path: Path, dialect: str) -> None:
+DIALECTS: tuple[DialectName, ...] = ("anthropic", "openai", "chat")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_new_session_is_answered_before_the_providers_sdk_is_loaded(
+    tmp_path: Path, dialect: DialectName
+) -> None:
     async with model_server([]) as server:
         env = {**server.env(dialect), "PYTHONPROFILEIMPORTTIME": "1"}
         if dialect == "chat":

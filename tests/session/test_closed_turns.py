@@ -1,0 +1,44 @@
+"""A turn that broke off, as a provider gets it with the next prompt."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.closing import closing_events
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, LoggedEvent, TurnEnded, UserPrompted
+from acp_agent.conversation.messages import Text
+from acp_agent.llm.anthropic_wire import wire_messages
+from support.logs import legal_logs
+
+
+@given(legal_logs(), st.data())
+def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
+    log: tuple[LoggedEvent, ...], data: st.DataObject
+) -> None:
+    context = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
+    new: tuple[Event, ...] = (
+        *closing_events(context, "interrupted"),
+        TurnEnded("interrupted"),
+        UserPrompted("msg_next", (Text("Go on."),)),
+    )
+    for event in new:
+        context = context.apply(LoggedEvent(context.head + 1, 0, event))
+
+    turns: list[dict[str, Any]] = [dict(turn) for turn in wire_messages(context.messages, "anthropic")]
+    roles = [turn["role"] for turn in turns]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+    for asking, answering in pairwise(turns):
+        asked, answered = blocks(asking, "tool_use"), blocks(answering, "tool_result")
+        assert sorted(str(call["id"]) for call in asked) == sorted(str(result["tool_use_id"]) for result in answered)
+        # Results open the message, whatever else stands in it.
+        assert answering["content"][: len(answered)] == answered
+    assert all(turn["content"] for turn in turns)
+
+
+def blocks(turn: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [block for block in turn["content"] if block["type"] == kind]
