@@ -1,4 +1,4 @@
-"""Planning a compaction, and which summaries are accepted. The model is a function here; see the other files for real ones."""
+"""Planning a compaction, and which summaries are accepted. The model is a function here; elsewhere it is a real one."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_a_summary_is_accepted_only_if_the_new_context_is_smaller_or_short(
 
 def test_the_new_size_is_told_in_the_providers_tokens() -> None:
     text = "s" * 400
-    plain = summarise(history(4, 1_000), text, by_hand=True).tokens_after
-    plan = SERVICE.plan(history(4, 1_000), request(history(4, 1_000)), WINDOW)
+    plain = summarise(history(4, 400), text, by_hand=True).tokens_after
+    plan = SERVICE.plan(history(4, 400), request(history(4, 400)), WINDOW)
     assert plan is not None
-    double = summarise(history(4, 1_000, counted=plan.tokens_before * 2), text, by_hand=True).tokens_after
+    double = summarise(history(4, 400, counted=plan.tokens_before * 2), text, by_hand=True).tokens_after
     assert double == pytest.approx(plain * 2, abs=2)
