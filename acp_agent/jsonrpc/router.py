@@ -6,12 +6,12 @@ reports. Does not know what the methods do, and awaits none of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from importlib.util import find_spec, module_from_spec
+from typing import TypedDict, TypeVar, cast
 
 import anyio
-from jsonrpcserver import Error, Success, dispatch_to_serializable
-from jsonrpcserver.result import Result
 
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
@@ -23,6 +23,21 @@ from acp_agent.jsonrpc.messages import (
     RequestId,
     RpcError,
 )
+
+# The package's own __init__ loads an HTTP server and builds a JSON Schema validator, neither of which is used here, and
+# that takes as long as a third of all our imports. So its modules are loaded with the package in place but not run;
+# whoever imports the package afterwards gets it whole.
+_spec = find_spec("jsonrpcserver")
+_in_place = "jsonrpcserver" in sys.modules
+if _spec is not None and not _in_place:
+    sys.modules["jsonrpcserver"] = module_from_spec(_spec)
+try:
+    from jsonrpcserver.dispatcher import dispatch_to_response_pure
+    from jsonrpcserver.response import to_serializable_one
+    from jsonrpcserver.result import Error, Result, Success
+finally:
+    if not _in_place:
+        sys.modules.pop("jsonrpcserver", None)
 
 P = TypeVar("P")
 
@@ -156,14 +171,25 @@ class Router:
         def parsed(_: str) -> JsonObject:
             return message
 
-        response = dispatch_to_serializable(
-            "", methods=self._methods, context=call, deserializer=parsed, validator=_accept
+        answered: object = dispatch_to_response_pure(
+            deserializer=parsed,
+            validator=_accept,
+            methods=self._methods,
+            context=call,
+            post_process=cast("Callable[[object], list[object]]", to_serializable_one),  # typed too narrowly there
+            request="",
         )
-        if not isinstance(response, dict):
+        if not isinstance(answered, dict):
             raise RpcError(INTERNAL_ERROR, f"{request.method} could not be dispatched.")
+        response = cast("dict[str, _Failure]", answered)
         if "error" in response:
             raise _error(request.method, response["error"]["code"], response["error"]["message"])
         return call
+
+
+class _Failure(TypedDict):
+    code: int
+    message: str
 
 
 def _accept(message: JsonObject) -> JsonObject:
