@@ -40,6 +40,7 @@ finally:
         sys.modules.pop("jsonrpcserver", None)
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 AfterResponse = Callable[[], Awaitable[None]]
 
@@ -192,7 +193,7 @@ class _Failure(TypedDict):
     message: str
 
 
-def _accept(message: JsonObject) -> JsonObject:
+def _accept(message: T) -> T:
     return message
 
 

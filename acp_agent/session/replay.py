@@ -1,7 +1,8 @@
 """A log as the user saw it: every event turned back into updates, in order.
 
 Partial answers show only where no whole message superseded them, which is what was on the screen when the agent was
-killed. A compaction shows once, at its place, completed. Nothing of a recipe's text or of a framing is shown.
+killed. A compaction shows once, at its place, completed; one that failed changed nothing and is not shown again. Nothing of a
+recipe's text or of a framing is shown.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from acp_agent.conversation.context import Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
-    CompactionFailed,
     ContextSwapped,
     LoggedEvent,
     NoteAdded,
@@ -87,8 +87,6 @@ class _Player:
                     tokens_after=event.tokens_after,
                     replayed=True,
                 )
-            case CompactionFailed():
-                yield CompactionFinished(event.compaction_id, event.status, error=event.error, replayed=True)
             case _:
                 pass
 

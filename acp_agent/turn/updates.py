@@ -175,7 +175,7 @@ class CompactionChunk:
 
 @dataclass(frozen=True, slots=True)
 class CompactionFinished:
-    """A compaction ended, and this is the one word on how. On replay it is the only one."""
+    """A compaction ended, and this is the one word on how. On replay it is the only one, and always completed."""
 
     compaction_id: str
     status: CompactionStatus

@@ -11,7 +11,6 @@ from hypothesis import given
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
-    CompactionFailed,
     ContextSwapped,
     LoggedEvent,
     NoteAdded,
@@ -46,7 +45,8 @@ def texts(updates: Iterable[Update]) -> list[str]:
             case UserSaid(part=Text(text)):
                 seen.append(text)
             case CompactionFinished():
-                seen.append(update.summary or update.error or "")
+                assert update.status == "completed"
+                seen.append(update.summary or "")
             case _:
                 pass
     return [text for text in seen if text]
@@ -75,8 +75,6 @@ def visible(log: Iterable[LoggedEvent]) -> list[str]:
                 break_off()
             case NoteAdded(text=text) | ContextSwapped(summary=text):
                 seen.append(text)
-            case CompactionFailed(error=error):
-                seen.append(error or "")
             case _:
                 pass
     break_off()
