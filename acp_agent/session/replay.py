@@ -1,8 +1,8 @@
 """A log as the user saw it: every event turned back into updates, in order.
 
 Partial answers show only where no whole message superseded them, which is what was on the screen when the agent was
-killed. A compaction shows once, at its place, completed; one that failed changed nothing and is not shown again. Nothing of a
-recipe's text or of a framing is shown.
+killed. A compaction shows once, at its place, completed; one that failed changed nothing and is not shown again.
+Nothing of a recipe's text or of a framing is shown.
 """
 
 from __future__ import annotations
