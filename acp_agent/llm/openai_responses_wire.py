@@ -121,22 +121,21 @@ def _output(result: ToolResult, *, images: bool) -> JsonObject:
 
 def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[JsonObject]:
     items: list[JsonObject] = []
-    said = False
     for part in message.parts:
         match part:
             case Text():
                 if part.text.strip():
                     items.append({"role": "assistant", "content": part.text})
-                    said = True
             case ToolCall():
                 call: JsonObject = {"call_id": part.id, "name": part.name, "arguments": arguments_text(part)}
                 items.append({"type": "function_call", **call})
-                said = True
             case Thinking():
                 if part.provider == thinking_of and part.data.get("type") == "reasoning":
                     items.append(dict(part.data))
     # A reasoning item that nothing follows is refused.
-    return items if said else []
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()
+    return items
 
 
 # Their stream in ours ------------------------------------------------------------------------------------------------

@@ -79,6 +79,12 @@ def only_thinking(provider: str, **data: m.JsonValue) -> tuple[m.Message, ...]:
     return hello, m.AssistantMessage("a", (m.Thinking("Hm.", provider, data),)), hello
 
 
+def thinking_last(provider: str, **data: m.JsonValue) -> tuple[m.Message, ...]:
+    """An answer whose calls were dropped, since it was cut off behind them."""
+    hello = m.UserMessage("u", (m.Text("Hello"),))
+    return hello, m.AssistantMessage("a", (m.Text("So."), m.Thinking("Hm.", provider, data))), hello
+
+
 TOOLS = (ToolDefinition("read", "Reads.", {"type": "object"}), ToolDefinition("list", "Lists.", {"type": "object"}))
 
 
@@ -151,6 +157,7 @@ def test_anthropic_marks_the_end_of_what_is_sent(history: tuple[m.Message, ...])
 
 @given(histories())
 @example(only_thinking("openai", type="reasoning", id="rs"))
+@example(thinking_last("openai", type="reasoning", id="rs"))
 def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
     body: Any = openai_responses_wire.request_body(request(history), ModelProfile(), "openai")
     open_calls: list[str] = []
