@@ -20,10 +20,11 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
 from acp_agent.llm.registry import Registry
-from acp_agent.logfile import start_logging
+from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.server.agent import Agent, to_rpc_error
 from acp_agent.server.handshake import Handshake
+from acp_agent.session.commands import REQUIRED_HOOKS
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services
 from acp_agent.storage.sqlite import SqliteStore
@@ -41,14 +42,22 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     :param env: environment variables.
     """
     hooks = Dispatcher(builtin_handlers())
+    tools = ToolRegistry(default_tools())
 
     def library(settings: Settings) -> RecipeLibrary:
         project = settings.project / RECIPES if settings.project else None
-        return RecipeLibrary.discover(builtin_recipes_dir(), settings.home / RECIPES, project, hooks.known)
+        return RecipeLibrary.discover(
+            builtin_recipes_dir(),
+            settings.home / RECIPES,
+            project,
+            hooks.known,
+            tools=tools.names,
+            required_hooks=REQUIRED_HOOKS,
+        )
 
     return Services(
         store=store,
-        tools=ToolRegistry(default_tools()),
+        tools=tools,
         hooks=hooks,
         compaction=CompactionService(),
         settings=lambda cwd: load_settings(env, cwd),
@@ -111,10 +120,14 @@ async def _sessions(env: Mapping[str, str]) -> AsyncGenerator[Callable[[], Await
 
 
 def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
-    """Log to the user's home of the agent; None where that is impossible."""
+    """Log to the user's home of the agent, which is made private before anything is put into it.
+
+    :returns: the file; None where there can be none, and nothing was made.
+    """
     try:
-        return start_logging(home_dir(env) / LOGS, env)
+        return start_logging(ensure_private_dir(home_dir(env)) / LOGS, env)
     except ConfigError:
+        do_not_log()
         return None
 
 

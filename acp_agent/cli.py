@@ -34,6 +34,14 @@ def _parser() -> argparse.ArgumentParser:
         "text", nargs="*", help="what to do; with a recipe, its instructions. Read from stdin where it is -"
     )
     run.add_argument("-r", "--recipe", metavar="NAME", help="run this recipe, as /NAME does in an editor")
+    run.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        dest="arguments",
+        metavar="NAME=VALUE",
+        help="an argument of the recipe; may be repeated",
+    )
     _session_choice(run, required=False)
     run.add_argument("--model", metavar="PROVIDER/MODEL", help="the model to use in this session from now on")
     run.add_argument("--mode", metavar="MODE", help="ask, accept-edits, plan or full-access")

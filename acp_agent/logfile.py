@@ -30,18 +30,18 @@ _SECRET_TEXT = re.compile(
 def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     """Send the project's log records to a file in this folder.
 
-    :param folder: made if need be, for the user alone.
+    :param folder: made if need be, for the user alone; not so the one it is in, which whoever owns it has to make.
     :param env: environment variables; values of those that look like secrets are masked.
     :returns: the file; None where it cannot be written, which is no reason not to work.
     """
     path = folder / NAME
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         # Made by us rather than by the handler, so that it is private from its first byte on.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True)
     except OSError:
-        logging.getLogger().addHandler(logging.NullHandler())
+        do_not_log()
         return None
     handler.setFormatter(_Masking(env))
     root = logging.getLogger()
@@ -50,6 +50,11 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     logging.getLogger("acp_agent").setLevel(logging.INFO)
     logging.raiseExceptions = False  # a full disk must not end up on standard error
     return path
+
+
+def do_not_log() -> None:
+    """Drop all records. Without any handler, Python would write warnings to standard error."""
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 class _PrivateFile(RotatingFileHandler):

@@ -14,6 +14,7 @@ from acp_agent.commands.terminal import TerminalClient
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
+from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE, MODEL
 from acp_agent.session.session import Session
@@ -47,22 +48,16 @@ async def run(arguments: argparse.Namespace) -> int:
                     else:
                         await manager.close(session.session_id)
             tasks.cancel_scope.cancel()
-    except ExceptionGroup as group:
-        # The task group wraps whatever ends the turn; a person wants the sentence inside.
-        errors = group.subgroup(AgentError)
-        if errors is None:
-            raise
-        raise errors.exceptions[0] from None
     finally:
-        client.end()
         with anyio.CancelScope(shield=True):
             await store.aclose()
+        client.end()
     return 0 if stop == "end_turn" and not client.compaction_failed else 1
 
 
 async def _prompt(arguments: argparse.Namespace, session: Session, client: TerminalClient) -> str:
-    text = _text(arguments)
-    await _prepare(arguments, session)
+    words = _words(arguments)
+    text = await _prepare(arguments, session, words)
     before = _size(session)
     stop = await session.submit((Text(text),)).wait()
     client.end()
@@ -74,13 +69,15 @@ async def _prompt(arguments: argparse.Namespace, session: Session, client: Termi
     return stop
 
 
-def _text(arguments: argparse.Namespace) -> str:
+def _words(arguments: argparse.Namespace) -> str:
     words = " ".join(arguments.text)
-    if words == "-":
-        words = sys.stdin.read()
-    if recipe := _recipe(arguments):
-        return f"/{recipe} {words}".rstrip()
-    if not words.strip():
+    try:
+        if words == "-":
+            words = sys.stdin.read() if sys.stdin is not None else ""
+        words.encode()  # Python hands on bytes that are no UTF-8 as halves of surrogate pairs
+    except UnicodeError as error:
+        raise AgentError("The prompt is not UTF-8 text.") from error
+    if _recipe(arguments) is None and not words.strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
     return words
 
@@ -88,35 +85,51 @@ def _text(arguments: argparse.Namespace) -> str:
 async def _session(
     arguments: argparse.Namespace, manager: SessionManager, store: SessionStore, client: TerminalClient
 ) -> Session:
-    cwd = str(Path.cwd())
     session_id: str | None = arguments.session_id
     if arguments.follow:
+        cwd = _cwd()
         page = await store.list(cwd=cwd, limit=1)
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd} to follow. `acp-agent sessions` lists all of them.")
         session_id = page.sessions[0].session_id
     if session_id is None:
-        session = await manager.new(cwd, (), lambda _: client)
+        session = await manager.new(_cwd(), (), lambda _: client)
     else:
         record = await store.record(session_id)
         session = await manager.open(session_id, record.cwd, record.additional_directories, lambda _: client)
     return session
 
 
-async def _prepare(arguments: argparse.Namespace, session: Session) -> None:
-    """Check the recipe's name, and set the options that were given.
+def _cwd() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError as error:
+        raise AgentError("The current directory does not exist any more; change to another one.") from error
 
-    :raises AgentError: there is no such recipe.
+
+async def _prepare(arguments: argparse.Namespace, session: Session, words: str) -> str:
+    """Put the prompt together, and set the options that were given.
+
+    :param words: what was typed, or came on standard input.
+    :returns: the prompt as it would be typed in an editor.
+    :raises AgentError: there is no such recipe, or it has no such argument.
     :raises InvalidParamsError: an option has no such value.
     """
-    recipe = _recipe(arguments)
-    library = await session.host.library()
-    if recipe and library.get(recipe) is None:
-        raise AgentError(f"There is no recipe {recipe!r}. The recipes are: {', '.join(library.recipes)}.")
+    text = words
+    if name := _recipe(arguments):
+        library = await session.host.library()
+        recipe = library.get(name)
+        if recipe is None:
+            raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.recipes)}.")
+        given = named_values(recipe, arguments.arguments) if arguments.command == "run" else {}
+        text = f"/{name} {join_arguments(given, words)}".rstrip()
+    elif arguments.arguments:
+        raise AgentError("--arg is for a recipe: name that with -r.")
     if arguments.command == "run":
         for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
             if value:
                 await session.set_option(option, value)
+    return text
 
 
 def _recipe(arguments: argparse.Namespace) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from typing import cast
 
 import anyio
 import anyio.to_thread
@@ -40,16 +42,59 @@ def run_command(arguments: argparse.Namespace) -> int:
     """
     command = _command(arguments.command)
     try:
-        return anyio.run(partial(command, arguments))
-    except AgentError as error:
-        print(f"acp-agent: {error}", file=sys.stderr)
-        return 1
+        status = anyio.run(partial(command, arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk is told of here at the latest
+        return status
     except KeyboardInterrupt:
-        print("acp-agent: interrupted. What was done is in the session.", file=sys.stderr)
+        _complain("interrupted. What was done is in the session.")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
+        _complain(sentence)
         return 1
+
+
+def _sentence(error: Exception) -> str | None:
+    """What to say of a failure: "" for nothing; None for one that nobody foresaw, whose traceback is needed.
+
+    Task groups wrap whatever ends them; a person wants the sentence inside.
+    """
+    errors = [*_leaves(error)]
+    if foreseen := next((one for one in errors if isinstance(one, AgentError)), None):
+        return str(foreseen)
+    if any(not isinstance(one, OSError) for one in errors):
+        return None
+    _discard_output()
+    if any(isinstance(one, BrokenPipeError) for one in errors):
+        return ""  # `acp-agent … | head`: whoever read has seen enough
+    first = errors[0]
+    assert isinstance(first, OSError)
+    return f"{first.filename or 'cannot read or write'}: {first.strerror or first}"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _discard_output() -> None:
+    """Let what could not be written go nowhere, so that ending the process does not fail at it again."""
+    if sys.stdout is not None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _complain(sentence: str) -> None:
+    if sentence:
+        with suppress(OSError):
+            print(f"acp-agent: {sentence}", file=sys.stderr, flush=True)
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
@@ -88,6 +133,11 @@ class TerminalClient:
     def commands(self) -> CommandRunner:
         """Local processes."""
         return self._commands
+
+    @property
+    def shows_notices(self) -> bool:
+        """It prints them."""
+        return True
 
     async def show(self, update: Update) -> None:
         """Print what a person wants to read."""

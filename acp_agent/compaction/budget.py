@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MAX_RESERVE_SHARE = 0.25
+MARGIN_SHARE = 0.02
+"""Of the window, kept free of what is counted: the newest part of the count is an estimate."""
+MIN_OUTPUT = 2_048
+"""Tokens below which an answer is not worth asking for; a request that leaves less is the provider's to refuse."""
 TAIL_TOKENS = 20_000
 TAIL_SHARE = 0.2
 
@@ -30,6 +34,15 @@ class TokenBudget:
     def tail(self) -> int:
         """Tokens of the newest messages that a compaction leaves word for word."""
         return min(TAIL_TOKENS, int(self.window * TAIL_SHARE))
+
+    def output(self, used: int, wanted: int) -> int:
+        """How long an answer may be asked for: providers refuse a request whose input and output together do not fit.
+
+        :param used: tokens of the request.
+        :param wanted: upper bound otherwise.
+        """
+        room = self.window - used - int(self.window * MARGIN_SHARE)
+        return min(wanted, max(room, min(MIN_OUTPUT, self.window // 4)))
 
     def exceeded(self, used: int, threshold: float) -> bool:
         """Whether `used` tokens are more than this share of the usable window."""

@@ -18,7 +18,9 @@ _QUOTE_LENGTH = 120
 
 def frame_summary(summary: str) -> tuple[Text, ...]:
     """The summary as the model reads it in the new context."""
-    return (Text(f"<conversation_summary>\n{_HISTORY}\n\n{summary}\n</conversation_summary>"),)
+    # Text that was found in a file may have made its way into the summary; it must not be able to end the frame.
+    inside = summary.replace("conversation_summary>", "conversation-summary>")
+    return (Text(f"<conversation_summary>\n{_HISTORY}\n\n{inside}\n</conversation_summary>"),)
 
 
 def summary_request(prompt: str, first_kept: Message | None) -> Text:

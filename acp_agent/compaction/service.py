@@ -43,12 +43,14 @@ class CompactionPlan:
 
     :ivar request: the live request that the next step would send.
     :ivar cut: what is replaced and what stays.
+    :ivar budget: of the model that writes the summary.
     :ivar tokens_before: tokens of the context now.
     :ivar calibration: tokens as the provider counts them for each token of our estimate.
     """
 
     request: ModelRequest
     cut: Cut
+    budget: TokenBudget
     tokens_before: int
     calibration: float
 
@@ -82,7 +84,7 @@ class CompactionService:
         cut = plan_cut(context, int(budget.tail / max(1.0, calibration)))
         if cut is None:
             return None
-        return CompactionPlan(request, cut, used, calibration)
+        return CompactionPlan(request, cut, budget, used, calibration)
 
     async def summarise(
         self,
@@ -105,8 +107,10 @@ class CompactionService:
         first_kept = plan.cut.kept[0].message if plan.cut.kept else None
         asked = UserMessage(new_id("msg"), (summary_request(prompt, first_kept),))
         messages: tuple[Message, ...] = (*plan.request.messages, asked)
+        used = plan.tokens_before + round(estimate_message(asked) * max(1.0, plan.calibration))
+        request = replace(plan.request, max_output_tokens=plan.budget.output(used, plan.request.max_output_tokens))
         for _ in range(MAX_TOOL_REFUSALS + 1):
-            answer = await _ask(replace(plan.request, messages=messages), call, show)
+            answer = await _ask(replace(request, messages=messages), call, show)
             message = _with_own_ids(answer, plan.request.model)
             if not message.tool_calls:
                 return self._accepted(plan, message, by_hand=by_hand)

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.errors import ConfigError
@@ -84,6 +85,8 @@ def project_dir(cwd: Path) -> Path | None:
 def ensure_private_dir(path: Path) -> Path:
     """Make a folder that only its owner can enter (mode 0700), or make an existing one so.
 
+    A `config.yaml` in it that others may read is closed to them as well: headers may hold tokens.
+
     :param path: absolute path; missing parents are made.
     :return: `path`.
     :raises ConfigError: it cannot be made or written, or is shared by the system (`/`, `/tmp`).
@@ -99,6 +102,7 @@ def ensure_private_dir(path: Path) -> Path:
             )
         if mode & 0o077:
             path.chmod(0o700)
+        _make_private(path / CONFIG_FILE)
     except FileExistsError as error:
         raise ConfigError(
             f"there is a file where a folder is needed; move it, or {advice}", source=str(path)
@@ -108,3 +112,18 @@ def ensure_private_dir(path: Path) -> Path:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(f"this folder is not writable; {advice}", source=str(path))
     return path
+
+
+def _make_private(path: Path) -> None:
+    """Close a regular file of ours to everybody else. A link is left alone: what it leads to has a place of its own."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # whoever reads it says what is wrong with it
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            with suppress(OSError):  # mounted read-only, as containers do
+                os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)

@@ -6,11 +6,12 @@ user had already seen of an answer becomes a message, and every call without a r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import AssistantAnswered, CallView, Event, ToolReturned
-from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, Thinking, ToolResult
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, Thinking, ToolCall, ToolResult
 
 _RESULTS = {
     "cancelled": "The user cancelled this call before it finished. It may have had part of its effect.",
@@ -18,10 +19,13 @@ _RESULTS = {
 }
 
 
-def closing_events(context: Context, reason: Literal["cancelled", "interrupted"]) -> tuple[Event, ...]:
+def closing_events(
+    context: Context, reason: Literal["cancelled", "interrupted"], view_of: Callable[[ToolCall], CallView]
+) -> tuple[Event, ...]:
     """The events that make this context legal; empty where it is.
 
     :param reason: how the turn came to its end, for the model to read.
+    :param view_of: what an editor shows of a call.
     """
     events: list[Event] = []
     partial = context.partial
@@ -34,5 +38,5 @@ def closing_events(context: Context, reason: Literal["cancelled", "interrupted"]
         events.append(AssistantAnswered(AssistantMessage(partial.message_id, tuple(parts), context.model, reason)))
     for call in context.open_calls:
         result = ToolResult(call.id, (Text(_RESULTS[reason]),), is_error=True)
-        events.append(ToolReturned(result, CallView(call.name)))
+        events.append(ToolReturned(result, view_of(call)))
     return tuple(events)

@@ -204,7 +204,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnRefused:
-    """The model refused; everything from `from_seq` on leaves the context, and stays in the log."""
+    """The model, or its provider, refused; everything from `from_seq` on leaves the context, and stays in the log."""
 
     from_seq: int
     kind: Literal["turn_refused"] = "turn_refused"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 from anyio import to_thread
 
-from acp_agent.errors import ModelAuthError
+from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.llm.access import check_key, check_network
 from acp_agent.llm.anthropic_wire import MessagesFold, request_body
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -107,7 +108,7 @@ class AnthropicProvider:
         if model not in self._windows:
             try:
                 client = await self._ready()
-            except ModelAuthError:
+            except (ConfigError, ModelAuthError):
                 return None
             info = await ask(lambda: client.models.retrieve(model, timeout=_QUESTION_SECONDS), _QUESTION_SECONDS)
             if info is None or not info.max_input_tokens:
@@ -119,7 +120,7 @@ class AnthropicProvider:
         """See `Provider.models`."""
         try:
             client = await self._ready()
-        except ModelAuthError:
+        except (ConfigError, ModelAuthError):
             return ()
         page = await ask(lambda: client.models.list(limit=100, timeout=_QUESTION_SECONDS), _QUESTION_SECONDS)
         return tuple(info.id for info in page.data) if page is not None else ()
@@ -173,6 +174,8 @@ class AnthropicProvider:
         given = access.api_key or access.auth_token
         if access.required and not given and not access.ambient:
             raise self._no_key()
+        check_key(access.name, given, access.key_hint)
+        check_network()
         import anthropic
 
         try:
@@ -188,6 +191,8 @@ class AnthropicProvider:
             raise ModelAuthError(f"{access.name}: {error} Check {access.key_hint}.") from error
         if access.required and not (client.api_key or client.auth_token or client.credentials):
             raise self._no_key()
+        for found in (client.api_key, client.auth_token):  # the SDK may have looked for them itself
+            check_key(access.name, found, access.key_hint)
         _ = client.messages.with_streaming_response  # loads the SDK's lazily imported half, here in the thread
         return client
 

@@ -25,7 +25,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.llm.json_access import get_int, get_object, get_text
-from acp_agent.llm.parts import arguments_of, result_parts, tool_call, user_parts
+from acp_agent.llm.parts import arguments_of, result_parts, tool_call, user_parts, wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta, ToolDefinition
 from acp_agent.llm.transport import stream_error
@@ -165,7 +165,9 @@ def _answer_blocks(message: AssistantMessage, thinking_of: str | None) -> list[J
                 if part.text.strip():
                     blocks.append({"type": "text", "text": part.text})
             case ToolCall():
-                blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)})
+                blocks.append(
+                    {"type": "tool_use", "id": part.id, "name": wire_name(part.name), "input": arguments_of(part)}
+                )
             case Thinking():
                 if part.provider == thinking_of and part.data.get("type") in ("thinking", "redacted_thinking"):
                     blocks.append(_thinking_block(part))
@@ -262,8 +264,9 @@ class MessagesFold:
         return ()
 
     def _count(self, usage: JsonObject) -> None:
-        """Counts are cumulative, so that a later one replaces an earlier one; null says nothing."""
-        self._usage |= {key: get_int(usage, key) for key, value in usage.items() if isinstance(value, int)}
+        """Counts are cumulative, so that a later one replaces an earlier one; null says nothing, and nor does the 0 of
+        gateways that fill in what they do not know."""
+        self._usage |= {key: count for key in usage if (count := get_int(usage, key))}
 
     def _final_usage(self) -> Usage:
         return Usage(

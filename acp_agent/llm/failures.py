@@ -6,6 +6,7 @@ neither an SDK nor a clock.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +22,13 @@ from acp_agent.errors import (
     ModelUnavailableError,
 )
 
-FailureKind: TypeAlias = Literal["status", "stream", "dropped", "connect", "silent"]
-"""`status`: an HTTP error. `stream`: an error event in a stream. `dropped`: the connection or the stream ended too
-early. `connect`: no connection was made. `silent`: nothing came for longer than the read time-out."""
+FailureKind: TypeAlias = Literal[
+    "status", "stream", "no-stream", "dropped", "unanswered", "connect", "silent", "unsendable"
+]
+"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
+`dropped`: the connection or the stream ended too early. `unanswered`: it ended before a byte of the answer. `connect`:
+no connection was made. `silent`: nothing came for longer than the read time-out. `unsendable`: what was to be sent is
+no HTTP."""
 
 Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
 
@@ -121,9 +126,9 @@ def verdict(failure: CallFailed) -> Verdict:
     """What follows from a failure."""
     if failure.kind == "connect":
         return "unreachable"
-    if failure.kind == "dropped":
+    if failure.kind in ("dropped", "unanswered"):
         return "again"
-    if failure.kind == "silent":
+    if failure.kind in ("silent", "unsendable", "no-stream"):
         return "refused"
     if failure.code in _OVERFLOW_CODES or failure.status == 413:
         return "overflow"
@@ -171,6 +176,8 @@ def reason(failure: CallFailed) -> str:
             return "it cannot be reached"
         case "dropped":
             return "the connection was lost"
+        case "unanswered":
+            return "it closed the connection without a word"
         case "silent":
             return "it fell silent"
         case _:
@@ -215,6 +222,16 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
         return ModelUnavailableError(
             f"{who} accepted the request and then sent nothing. Prompt again, or choose another model.{detail}"
         )
+    if failure.kind == "unsendable":
+        return ModelRequestError(
+            f"The request to {who} cannot be sent: check {endpoint.key_hint} and the provider's headers for odd"
+            f" characters.{detail}"
+        )
+    if failure.kind == "no-stream":
+        return ModelRequestError(
+            f"{who} answered, but not with the stream of events that it was asked for. Check the provider's kind and"
+            f" base URL, and whether a proxy or a login page answers in its place.{detail}"
+        )
     if kind == "refused":
         status = f" (status {failure.status})" if failure.status else ""
         return ModelRequestError(f"{who} refused the request{status}.{detail}")
@@ -231,11 +248,25 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
 
 def scrub(text: str, secrets: tuple[str, ...]) -> str:
     """A text without the secrets in it, also where a provider shortened a key to its two ends."""
-    for secret in secrets:
-        if len(secret) >= 4:
-            text = text.replace(secret, "[key]")
-    return _KEY_LIKE.sub("[key]", text)
+    for secret in sorted(secrets, key=len, reverse=True):
+        for form in sorted(_forms(secret), key=len, reverse=True) if len(secret) >= 4 else ():
+            text = text.replace(form, "[key]")
+    return _BEARER.sub(r"\1[key]", _KEY_LIKE.sub("[key]", text))
 
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it stands, and as error messages escape it: as Python's text and bytes, and as JSON."""
+    return {
+        secret,
+        repr(secret)[1:-1],
+        repr(secret.encode("utf-8", "surrogateescape"))[2:-1],
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
+
+
+_BEARER = re.compile(r"(\bBearer\s+)(?=[^\s'\",]*\d)[^\s'\",]{8,}", re.IGNORECASE)
+"""A token in an `Authorization` header, which has a digit in it; words that follow "bearer" in a sentence have none."""
 
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|xai|gsk|AIza)[-_]?[A-Za-z0-9*_\-]{8,}")
 

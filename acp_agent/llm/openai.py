@@ -14,7 +14,8 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import ModelAuthError
+from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.llm.access import check_key, check_network
 from acp_agent.llm.failures import Endpoint
 from acp_agent.llm.retry import CONNECT_TIMEOUT, READ_TIMEOUT
 from acp_agent.llm.transport import Response, ask, host_of
@@ -58,7 +59,8 @@ class OpenAIClient:
     async def ready(self) -> Endpoint:
         """Load the SDK and make the client, in a worker thread.
 
-        :raises ModelAuthError: a key is needed and not set.
+        :raises ModelAuthError: a key is needed and not set, or cannot be sent.
+        :raises ConfigError: a variable of the network is wrong.
         """
         client = await self._ready()
         secrets = (self.access.api_key, *self.access.headers.values())
@@ -85,7 +87,7 @@ class OpenAIClient:
         """Ids of the models on offer; empty when it cannot be asked."""
         try:
             client = await self._ready()
-        except ModelAuthError:
+        except (ConfigError, ModelAuthError):
             return ()
         page = await ask(lambda: _first_page(client), _QUESTION_SECONDS)
         return page or ()
@@ -106,6 +108,8 @@ class OpenAIClient:
         access = self.access
         if access.required and not access.api_key:
             raise ModelAuthError(f"No key for {access.name}: set {access.key_hint} and start the agent again.")
+        check_key(access.name, access.api_key, access.key_hint)
+        check_network()
         import openai
 
         client = openai.AsyncOpenAI(

@@ -1,7 +1,8 @@
 """Chat Completions, as OpenAI defined it and as compatible servers understand it. Pure functions and a fold.
 
 Lenient in what it reads: servers send whole tool calls at once, without an index, with empty or repeated ids, and end
-with `stop` although there are calls. Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility
+with `stop` although there are calls. Strict in one thing: an answer without a `finish_reason` is not whole, as routers
+close broken streams with `[DONE]` too. Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility
 for `extra_content`. Knows neither HTTP nor the SDK.
 """
 
@@ -27,7 +28,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
-from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts
+from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts, wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
@@ -146,7 +147,7 @@ def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
         wire["content"] = text
     calls: list[JsonValue] = []
     for index, call in enumerate(message.tool_calls):
-        function: JsonObject = {"name": call.name, "arguments": arguments_text(call)}
+        function: JsonObject = {"name": wire_name(call.name), "arguments": arguments_text(call)}
         kept: JsonObject = {_EXTRA: extra[str(index)]} if str(index) in extra else {}
         calls.append({"id": call.id, "type": "function", "function": function, **kept})
     if calls:

@@ -25,7 +25,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
-from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts
+from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts, wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
@@ -127,7 +127,7 @@ def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[Js
                 if part.text.strip():
                     items.append({"role": "assistant", "content": part.text})
             case ToolCall():
-                call: JsonObject = {"call_id": part.id, "name": part.name, "arguments": arguments_text(part)}
+                call: JsonObject = {"call_id": part.id, "name": wire_name(part.name), "arguments": arguments_text(part)}
                 items.append({"type": "function_call", **call})
             case Thinking():
                 if part.provider == thinking_of and part.data.get("type") == "reasoning":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable
 
 from acp_agent.conversation.messages import (
@@ -54,6 +55,15 @@ def arguments_of(call: ToolCall) -> JsonObject:
 def arguments_text(call: ToolCall) -> str:
     """The same as JSON text, always in the same bytes."""
     return json.dumps(arguments_of(call), ensure_ascii=False, separators=(",", ":"))
+
+
+def wire_name(name: str) -> str:
+    """The name of a call as a provider takes it back.
+
+    A model may call a tool by a name that it made up (`functions.read`, an empty one), and every provider refuses a
+    history with a name outside of `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools stay as they are.
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
 def tool_call(call_id: str, name: str, arguments: str, given: JsonObject | None = None) -> ToolCall:

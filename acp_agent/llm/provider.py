@@ -97,6 +97,7 @@ class Provider(Protocol):
         closing the generator (see `contextlib.aclosing`).
 
         :raises ModelAuthError: no key, or a refused one.
+        :raises ConfigError: the configuration or the environment describes no connection that can be made.
         :raises ContextOverflowError: the request is larger than the window.
         :raises ModelRequestError: the provider refused the request for another reason.
         :raises ModelUnavailableError: unreachable, overloaded or rate limited over all retries.

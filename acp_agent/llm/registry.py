@@ -13,9 +13,10 @@ from typing import Protocol
 
 import anyio
 
-from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings
+from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, is_model_name
 from acp_agent.errors import ConfigError
 from acp_agent.llm import probe
+from acp_agent.llm.access import check_base_url
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
 
@@ -70,6 +71,9 @@ _BUILT_IN: dict[str, _BuiltIn] = {
 }
 """In the order in which a set key makes a provider the default."""
 
+_PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
+"""Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
@@ -100,18 +104,29 @@ class Registry:
     def resolve(self, model: str) -> ResolvedModel:
         """The provider of `provider/model`.
 
-        :raises ConfigError: there is no such provider, or the name has no slash.
+        :raises ConfigError: there is no such provider, the name has another form, or its base URL is none.
         """
-        provider, slash, name = model.partition("/")
-        if not (provider and slash and name):
+        if not is_model_name(model):
             raise ConfigError(
                 f"{model!r} is not a model's name; write provider/model, such as anthropic/claude-sonnet-5-5"
             )
+        provider, _, name = model.partition("/")
         return ResolvedModel(model, self._provider(provider), name, self.profile(model))
+
+    def knows(self, model: str) -> bool:
+        """Whether a text has the form `provider/model` and names a provider that is built in or configured.
+
+        What models the provider has is not asked.
+        """
+        return is_model_name(model) and model.partition("/")[0] in self._names()
 
     def profile(self, model: str) -> ModelProfile:
         """What is known of `provider/model` without asking anybody, the user's corrections included."""
-        known = profile(model.partition("/")[2]).with_settings(self._settings.models.get(model))
+        provider, _, name = model.partition("/")
+        known = profile(name)
+        if provider not in _PRICED:
+            known = replace(known, prices=None)
+        known = known.with_settings(self._settings.models.get(model))
         return replace(
             known,
             context_window=self._settings.context_window or known.context_window,
@@ -200,10 +215,15 @@ class Registry:
 
     def _key(self, name: str, variables: tuple[str, ...]) -> str | None:
         """The first key that is set, without the white space that copying leaves around it."""
+        variable = self._variable(name, variables)
+        return self._env[variable].strip() if variable else None
+
+    def _variable(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """The first variable with a key in it."""
         settings = self._settings.providers.get(name)
         if settings is not None and settings.api_key_env:
             variables = (settings.api_key_env,)
-        return next((key for variable in variables if (key := self._env.get(variable, "").strip())), None)
+        return next((variable for variable in variables if self._env.get(variable, "").strip()), None)
 
     def _provider(self, name: str) -> _WarmProvider:
         if name not in self._providers:
@@ -219,7 +239,7 @@ class Registry:
         name = settings.name
         variables = (settings.api_key_env,) if settings.api_key_env else built_in.keys if built_in else ()
         base_url = settings.base_url or (built_in.base_url if built_in else None)
-        hint = " or ".join(variables) or "its headers"
+        hint = self._variable(name, variables) or " or ".join(variables) or "its headers"
         kind: ProviderKind = settings.kind or (built_in.kind if built_in else "openai-chat")
 
         def profile_of(model: str) -> ModelProfile:
@@ -243,7 +263,7 @@ class Registry:
                     name=name,
                     api_key=key,
                     auth_token=token,
-                    base_url=base_url or self._env.get("ANTHROPIC_BASE_URL") or None,
+                    base_url=base_url or check_base_url(self._env.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"),
                     headers=settings.headers,
                     key_hint=hint,
                     required=bool(variables),
@@ -254,7 +274,7 @@ class Registry:
         from acp_agent.llm.openai import OpenAIAccess
 
         if kind == "openai-responses" and base_url is None:
-            base_url = self._env.get("OPENAI_BASE_URL") or None
+            base_url = check_base_url(self._env.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
         if kind == "openai-chat" and base_url is None:
             raise ConfigError("needs `base_url: URL`", key=f"providers.{name}")
         access = OpenAIAccess(

@@ -22,7 +22,12 @@ CONNECT_TIMEOUT = 5.0
 """Seconds for a connection, and again for its TLS handshake."""
 
 READ_TIMEOUT = 600.0
-"""Seconds that a provider may be silent: models that think send nothing for minutes."""
+"""Seconds that a provider may be silent, also before its answer begins.
+
+Models that think send nothing for minutes, local servers send no header before they have read the prompt, and hosted
+ones may take as long for a large prompt that is in no cache: no shorter limit tells them from a server that hangs. A
+host that takes connections but does not speak TLS is found out by `CONNECT_TIMEOUT`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ class RetryPolicy:
     :ivar longest: the longest wait of our own choice.
     :ivar longest_asked: the longest wait that a provider may ask for; a longer one ends the call.
     :ivar connect_attempts: tries while no connection is made at all.
-    :ivar connect_limit: after so long without a connection it is given up.
+    :ivar connect_limit: after so long without a connection, or with connections that are closed at once without a byte
+        of an answer, it is given up.
     """
 
     attempts: int = 7
@@ -64,6 +70,7 @@ async def with_retries(
     began = time.monotonic()
     while True:
         shown = False
+        tried = time.monotonic()
         try:
             async with aclosing(attempt()) as events:
                 async for event in events:
@@ -72,16 +79,29 @@ async def with_retries(
                 return
         except CallFailed as failure:
             failed += 1
-            delay = _delay(failure, endpoint, policy, failed=failed, shown=shown, elapsed=time.monotonic() - began)
+            now = time.monotonic()
+            took, elapsed = now - tried, now - began
+            delay = _delay(failure, endpoint, policy, failed=failed, shown=shown, took=took, elapsed=elapsed)
             why = reason(failure)
         yield Retrying(f"{endpoint.name}: {why}", delay, failed)
         await anyio.sleep(delay)
 
 
 def _delay(
-    failure: CallFailed, endpoint: Endpoint, policy: RetryPolicy, *, failed: int, shown: bool, elapsed: float
+    failure: CallFailed,
+    endpoint: Endpoint,
+    policy: RetryPolicy,
+    *,
+    failed: int,
+    shown: bool,
+    took: float,
+    elapsed: float,
 ) -> float:
-    """Seconds until the next try; raises where there is none."""
+    """Seconds until the next try; raises where there is none.
+
+    :param took: seconds of the failed try.
+    :param elapsed: seconds since the first try began.
+    """
     kind = verdict(failure)
     if shown or kind not in ("again", "unreachable"):
         raise error_of(failure, endpoint, shown=shown) from failure
@@ -91,7 +111,9 @@ def _delay(
         if failed >= policy.connect_attempts or elapsed + delay + 2 * CONNECT_TIMEOUT > policy.connect_limit:
             raise error_of(failure, endpoint, shown=False) from failure
         return delay
-    if failed >= policy.attempts:
+    # A server that held the request for longer than that before it hung up is there, and had something to do.
+    hung_up = failure.kind == "unanswered" and took < policy.connect_limit and elapsed + delay > policy.connect_limit
+    if hung_up or failed >= policy.attempts:
         raise error_of(failure, endpoint, shown=False) from failure
     asked = wait_asked_for(failure.headers, time.time())
     if asked is not None and asked > policy.longest_asked:

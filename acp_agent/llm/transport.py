@@ -64,18 +64,20 @@ async def read(
     :param opened: the SDK's context manager.
     :param fold: a fresh one.
     :param profile: for the price.
-    :param ends_with_done: whether `[DONE]` ends the answer, and more may come between the completing event and that.
-    :raises CallFailed: whatever went wrong, also where the stream ended without the event that completes it.
+    :param ends_with_done: whether more may come between the completing event and `[DONE]`.
+    :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that completes it.
     """
-    done = False
+    done = answered = False
     try:
         async with opened as response:
+            answered = True
             decoder = Decoder()
             body = response.iter_bytes()
             odd: bytes | None = None
             async for chunk in body:
                 if odd is None:
-                    odd = chunk if chunk.lstrip().startswith(b"{") else b""
+                    if head := chunk.lstrip():
+                        odd = head if head[:1] in b"{[<" else b""  # no line of an event stream begins so
                 elif odd:
                     odd = (odd + chunk)[:_MAX_ODD_BODY]
                 for data in decoder.feed(chunk):
@@ -100,9 +102,11 @@ async def read(
         failure = failure_of(error)
         if failure is None:
             raise
+        if failure.kind == "dropped" and not answered:
+            failure = CallFailed("unanswered", failure.message)
         if not fold.complete:
             raise failure from error
-    if not (fold.complete or (done and ends_with_done)):
+    if not fold.complete:
         raise CallFailed("dropped", "the stream ended before the answer did")
     answer = fold.answer()
     yield replace(answer, usage=profile.priced(answer.usage))
@@ -125,11 +129,11 @@ async def _drain(body: AsyncIterator[bytes]) -> None:
 
 
 def _odd_answer(body: bytes) -> CallFailed:
-    """A 200 with JSON in place of a stream: some gateways send their errors so."""
-    answer = parse_object(body) or {}
+    """A 200 with JSON or a page in place of a stream: some gateways send their errors so."""
+    answer = parse_object(body) or parse_object(body.strip().removeprefix(b"[").removesuffix(b"]")) or {}
     if "error" in answer:
         return stream_error(answer)
-    return CallFailed("status", "the server answered without streaming, which it was asked for", status=400)
+    return CallFailed("no-stream", body.decode("utf-8", "replace"))
 
 
 def stream_error(event: JsonObject) -> CallFailed:
@@ -163,6 +167,8 @@ def failure_of(error: Exception) -> CallFailed | None:
     message = str(cause) or type(cause).__name__
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError | httpx2.UnsupportedProtocol):
         return CallFailed("connect", message)
+    if isinstance(cause, httpx2.LocalProtocolError):
+        return CallFailed("unsendable", message)
     if isinstance(cause, httpx2.ReadTimeout):
         return CallFailed("silent", message)
     return CallFailed("dropped", message)

@@ -1,7 +1,7 @@
 """Recipes: Markdown files with YAML front matter, each a slash command in the editor and a name for `run -r`.
 
 Owns their form, their discovery and their rendering. Knows nothing of models, sessions or what a hook's handler does:
-the names of the handlers that exist are given to it.
+the names of the handlers and of the tools that exist are given to it.
 
 Importing this package loads neither yaml, pydantic nor jinja2.
 """
@@ -9,16 +9,18 @@ Importing this package loads neither yaml, pydantic nor jinja2.
 from __future__ import annotations
 
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.model import Argument, HookBinding, KnownHandlers, Origin, Recipe
+from acp_agent.recipes.model import Argument, HookBinding, Known, KnownHandlers, Origin, Recipe, RequiredHooks
 from acp_agent.recipes.template import render
 
 __all__ = [
     "Argument",
     "HookBinding",
+    "Known",
     "KnownHandlers",
     "Origin",
     "Recipe",
     "RecipeLibrary",
+    "RequiredHooks",
     "builtin_recipes_dir",
     "render",
 ]

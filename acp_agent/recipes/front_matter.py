@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, parse_mapping, validate
-from acp_agent.recipes.model import Argument, HookBinding, KnownHandlers, Origin, Recipe
+from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import RESERVED_NAMES
 
 FENCE = "---"
@@ -55,11 +56,12 @@ def split(text: str) -> Parts:
     raise DocumentError(f"the front matter that begins here has no closing {FENCE}", 1)
 
 
-def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, handlers: KnownHandlers) -> Recipe:
+def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
     """Make a recipe of a file's text.
 
     :param text: the whole file.
     :param name: what the file is called, without `.md`.
+    :param known: what it may name, and what a recipe of its name must have.
     :raises DocumentError: it is wrong; with line and key where known.
     """
     parts = split(text)
@@ -70,6 +72,9 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, handlers
     if matter.name not in (None, name):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
         raise DocumentError(message, document.lines["name",], "name")
+    _check_tools(matter, document, known)
+    hooks = _hooks(matter, document, known)
+    _check_required_hook(name, hooks, document, known)
     return Recipe(
         name=name,
         description=matter.description or _first_line(parts.body),
@@ -81,7 +86,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, handlers
         allowed_tools=None if matter.allowed_tools is None else tuple(matter.allowed_tools),
         allowed_commands=None if matter.allowed_commands is None else tuple(matter.allowed_commands),
         arguments=_arguments(matter, document),
-        hooks=_hooks(matter, document, handlers),
+        hooks=hooks,
     )
 
 
@@ -106,21 +111,37 @@ def _arguments(matter: FrontMatter, document: Document) -> tuple[Argument, ...]:
     return tuple(arguments.values())
 
 
-def _hooks(matter: FrontMatter, document: Document, handlers: KnownHandlers) -> dict[str, HookBinding]:
+def _check_tools(matter: FrontMatter, document: Document, known: Known) -> None:
+    if known.tools is None:
+        return
+    for index, tool in enumerate(matter.allowed_tools or ()):
+        if tool not in known.tools:
+            message = f"there is no tool {tool!r}; {_instead(tool, known.tools)}"
+            raise DocumentError(message, document.lines["allowed_tools", index], f"allowed_tools.{index}")
+
+
+def _check_required_hook(name: str, hooks: dict[str, HookBinding], document: Document, known: Known) -> None:
+    event, handler = known.required_hooks.get(name, (None, None))
+    if event is None or (event in hooks and hooks[event].handler == handler):
+        return
+    message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename the file"
+    raise DocumentError(message, document.lines.get(("hooks",), 1), "hooks")
+
+
+def _hooks(matter: FrontMatter, document: Document, known: Known) -> dict[str, HookBinding]:
+    handlers = known.handlers
     for event, section in matter.hooks.items():
         if event not in handlers:
-            message = f"no such event; {_instead(event, list(handlers))}"
+            message = f"no such event; {_instead(event, handlers)}"
             raise DocumentError(message, document.lines["hooks", event], f"hooks.{event}")
         if section.handler not in handlers[event]:
-            message = (
-                f"no handler {section.handler!r} for this event; {_instead(section.handler, list(handlers[event]))}"
-            )
+            message = f"no handler {section.handler!r} for this event; {_instead(section.handler, handlers[event])}"
             raise DocumentError(message, document.lines["hooks", event, "handler"], f"hooks.{event}.handler")
     return {event: HookBinding(section.handler, section.once) for event, section in matter.hooks.items()}
 
 
-def _instead(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
+def _instead(word: str, known: Collection[str]) -> str:
+    near = get_close_matches(word, list(known), n=1)
     return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted(known))}"
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
-from acp_agent.recipes.model import KnownHandlers, Origin, Recipe
+from acp_agent.recipes.model import Known, KnownHandlers, Origin, Recipe, RequiredHooks
 
 SUFFIX = ".md"
 PACKAGE = Path(__file__).parents[1]
@@ -38,7 +38,14 @@ class RecipeLibrary:
 
     @classmethod
     def discover(
-        cls, builtin_dir: Path, user_dir: Path | None, project_dir: Path | None, handlers: KnownHandlers
+        cls,
+        builtin_dir: Path,
+        user_dir: Path | None,
+        project_dir: Path | None,
+        handlers: KnownHandlers,
+        *,
+        tools: Collection[str] | None = None,
+        required_hooks: RequiredHooks | None = None,
     ) -> RecipeLibrary:
         """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
 
@@ -50,7 +57,10 @@ class RecipeLibrary:
         :param project_dir: `<project>/.acp-agent/recipes`; need not exist. Its files may be a stranger's: a link that
             leads out of the project is refused.
         :param handlers: what recipes may hook into.
+        :param tools: names of the tools that recipes may allow; None does not check them.
+        :param required_hooks: hooks that a recipe of a certain name must have.
         """
+        known = Known(handlers, tools, required_hooks or {})
         recipes: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         folders: tuple[tuple[Origin, Path | None], ...] = (
@@ -68,7 +78,7 @@ class RecipeLibrary:
                 continue
             for path in paths:
                 try:
-                    recipe = _read(path, origin, handlers)
+                    recipe = _read(path, origin, known)
                 except DocumentError as error:
                     message = f"{error.key}: {error.message}" if error.key else error.message
                     errors.append(RecipeError(message, source=str(path), line=error.line))
@@ -93,7 +103,7 @@ def _files(folder: Path) -> list[Path]:
     ]
 
 
-def _read(path: Path, origin: Origin, handlers: KnownHandlers) -> Recipe:
+def _read(path: Path, origin: Origin, known: Known) -> Recipe:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", path.stem):
         raise DocumentError("a recipe's file is named with lower-case letters, digits, - and _ alone; rename it")
     # <project>/.acp-agent/recipes/name.md
@@ -102,4 +112,4 @@ def _read(path: Path, origin: Origin, handlers: KnownHandlers) -> Recipe:
         raise DocumentError("is a link to a file that does not exist")
     from acp_agent.recipes.front_matter import parse_recipe
 
-    return parse_recipe(text, name=path.stem, source=path, origin=origin, handlers=handlers)
+    return parse_recipe(text, name=path.stem, source=path, origin=origin, known=known)

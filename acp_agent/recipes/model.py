@@ -12,6 +12,21 @@ Origin: TypeAlias = Literal["builtin", "user", "project"]
 KnownHandlers: TypeAlias = Mapping[str, Collection[str]]
 """The events that a recipe may hook into, each with the names of the handlers that exist for it."""
 
+RequiredHooks: TypeAlias = Mapping[str, tuple[str, str]]
+"""By recipe name, the event and the handler that a recipe of that name must bind, whoever wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a recipe's front matter is checked against, given by whoever has the tools and the handlers.
+
+    :ivar tools: names that `allowed_tools` may list; None where that is not known, and any will do.
+    """
+
+    handlers: KnownHandlers
+    tools: Collection[str] | None = None
+    required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:

@@ -104,7 +104,11 @@ def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
     for argument in recipe.arguments:
         if argument.required and argument.default is None and argument.name not in given:
             what = f" ({argument.description})" if argument.description else ""
-            raise RecipeError(f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}", source=source)
+            raise RecipeError(
+                f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
+                f"begin with it, as in `/{recipe.name} {argument.name}=…`",
+                source=source,
+            )
     return {argument.name: given.get(argument.name, argument.default or "") for argument in recipe.arguments}
 
 

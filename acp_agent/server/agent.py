@@ -33,7 +33,6 @@ from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE
 from acp_agent.session.session import Session
 from acp_agent.turn.permission import MODES
-from acp_agent.turn.updates import Notice
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (
@@ -133,7 +132,10 @@ class Agent:
         return await self._opened(call, session, has_mcp=bool(params.mcp_servers))
 
     async def _list(self, call: Call, params: ListSessionsRequest) -> JsonValue:
-        page = await (await self._sessions()).list(params.cwd, params.cursor)
+        if params.cwd is not None and not Path(params.cwd).is_absolute():
+            raise InvalidParamsError(f"session/list: cwd {params.cwd!r} is not an absolute path.")
+        cwd = None if params.cwd is None else str(Path(params.cwd))
+        page = await (await self._sessions()).list(cwd, params.cursor)
         rows = [
             results.session_info(
                 record.session_id,
@@ -189,7 +191,10 @@ class Agent:
             raise InvalidParamsError(
                 f"session/set_config_option: {params.config_id!r} takes one of its values, a string."
             )
-        options = await self._session(params.session_id).set_option(params.config_id, params.value)
+        session = self._session(params.session_id)
+        options = await session.set_option(params.config_id, params.value)
+        # Another model has another window; asking for its size may take a moment, which the response need not wait for.
+        call.after_response(session.show_usage)
         return results.set_config_option_result(config_options(options))
 
     # --- helpers ---
@@ -221,9 +226,7 @@ class Agent:
             await session.show_offers()
             if has_mcp:
                 _log.warning("session %s came with MCP servers, which this version does not start", session.session_id)
-                await session.host.show(
-                    Notice("warning", "MCP servers are not supported by this version of acp-agent.")
-                )
+                await session.host.tell("MCP servers are not supported by this version of acp-agent.")
             (await self._sessions()).prewarm(session)
 
         call.after_response(follow)

@@ -40,6 +40,7 @@ class EditorClient:
         self._peer = peer
         self._session_id = session_id
         self._presenter = Presenter(capabilities)
+        self._shows_notices = capabilities.notices
         self._files = EditorFiles(peer, session_id, capabilities)
         self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
 
@@ -52,6 +53,11 @@ class EditorClient:
     def commands(self) -> CommandRunner:
         """The editor's terminals, or local processes where it has none."""
         return self._commands
+
+    @property
+    def shows_notices(self) -> bool:
+        """Whether the editor has notices."""
+        return self._shows_notices
 
     async def show(self, update: Update) -> None:
         """Send an update, if this editor is to be told."""

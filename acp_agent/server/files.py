@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.errors import AgentError, ToolError
-from acp_agent.jsonrpc.messages import RpcError
+from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
 from acp_agent.protocol.wire import parse_result
@@ -62,10 +62,14 @@ class EditorFiles:
             raise FileNotFoundError(str(path))
         return text
 
-    async def write_text(self, path: Path, text: str) -> None:
-        """Write through the editor, so that an open buffer and its undo history stay right."""
+    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
+        """Write through the editor, so that an open buffer and its undo history stay right.
+
+        Where the editor refuses, its user may have said no there, so that the file is left alone. Outside the session's
+        directories the user was asked by us, and editors refuse those for not being in their project: then the disk.
+        """
         if not self._capabilities.write_text_file:
-            await self._local.write_text(path, text)
+            await self._local.write_text(path, text, outside=outside)
             return
         try:
             await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
@@ -80,8 +84,13 @@ class EditorFiles:
                 "anything else, to see whether it did."
             ) from error
         except RpcError as error:
+            if error.code != METHOD_NOT_FOUND and not outside:
+                raise ToolError(
+                    f"The editor did not write {path}: {error.message.rstrip('.')}. Ask the user before you write it "
+                    "in another way."
+                ) from error
             _log.info("the editor did not write a file, so it is written to the disk: %s", error)
-            await self._local.write_text(path, text)
+            await self._local.write_text(path, text, outside=outside)
         except OSError as error:
             raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
 

@@ -108,7 +108,7 @@ class Presenter:
 
     def _finished(self, update: CallFinished) -> JsonObject:
         view = update.view
-        shown: list[JsonObject] | None = _result(update)
+        shown: list[JsonObject] | None = _result(update) or None
         if update.call_id in self._in_terminal:
             # What the terminal shows stays there; a list sent now would take its place.
             self._in_terminal.discard(update.call_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -22,6 +23,13 @@ CLEAN_UP_SECONDS = 2.0
 OUTPUT_BYTES = 1_000_000
 
 
+@dataclass(slots=True)
+class _Terminal:
+    """`id` is empty until the editor has named it."""
+
+    id: str = ""
+
+
 class EditorTerminals:
     """`CommandRunner` through `terminal/*`. Both output streams come back as one, as a terminal shows them."""
 
@@ -38,22 +46,46 @@ class EditorTerminals:
         on_output: Callable[[str], Awaitable[None]],
     ) -> CommandResult:
         """Run one command line in a new terminal; however this ends, the terminal is released, which ends it."""
-        shell = shutil.which("bash") or "/bin/sh"
-        created = await self._ask(
-            methods.TERMINAL_CREATE,
-            requests.create_terminal(
-                self._session_id, shell, args=("-c", command), cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
-            ),
-        )
-        from acp_agent.protocol.v1 import CreateTerminalResponse
-
-        terminal_id = parse_result(CreateTerminalResponse, created, methods.TERMINAL_CREATE).terminal_id
+        terminal = _Terminal()
         try:
-            await on_start(terminal_id)
-            return await self._wait(terminal_id, timeout)
+            await self._create(terminal, command, cwd)
+            await on_start(terminal.id)
+            return await self._wait(terminal.id, timeout)
         finally:
-            with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
-                await self._release(terminal_id)
+            if terminal.id:
+                with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
+                    await self._release(terminal.id)
+
+    async def _create(self, terminal: _Terminal, command: str, cwd: Path) -> None:
+        """Start the command. A cancel waits a moment for the answer: without the id nobody could end the command."""
+        shell = shutil.which("bash") or "/bin/sh"
+        params = requests.create_terminal(
+            self._session_id, shell, args=("-c", command), cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
+        )
+        asking = anyio.CancelScope(shield=True)
+        failure: Exception | None = None
+
+        async def ask() -> None:
+            nonlocal failure
+            from acp_agent.protocol.v1 import CreateTerminalResponse
+
+            with asking:
+                try:
+                    created = await self._ask(methods.TERMINAL_CREATE, params)
+                    terminal.id = parse_result(CreateTerminalResponse, created, methods.TERMINAL_CREATE).terminal_id
+                except Exception as error:  # raised below, outside of the task group
+                    failure = error
+            answered.set()
+
+        answered = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            try:
+                await answered.wait()
+            finally:
+                asking.deadline = anyio.current_time() + CLEAN_UP_SECONDS
+        if failure:
+            raise failure
 
     async def _wait(self, terminal_id: str, timeout: float) -> CommandResult:
         from acp_agent.protocol.v1 import TerminalOutputResponse, WaitForTerminalExitResponse

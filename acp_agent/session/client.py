@@ -24,6 +24,11 @@ class SessionClient(Protocol):
         """Where shell commands run."""
         ...
 
+    @property
+    def shows_notices(self) -> bool:
+        """Whether it shows a `Notice`."""
+        ...
+
     async def show(self, update: Update) -> None:
         """Show something; waits while the client is slow."""
         ...

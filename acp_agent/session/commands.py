@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.hooks.dispatcher import Binding
+from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.library import RecipeLibrary
-from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.model import Recipe, RequiredHooks
 from acp_agent.recipes.template import render
 from acp_agent.turn.updates import Command
 
 SWAP_CONTEXT = "swap_context"
 COMPACT = "compact"
 """Name of the recipe that automatic compaction runs, too."""
+REQUIRED_HOOKS: RequiredHooks = {COMPACT: ("turn_end", SWAP_CONTEXT)}
+"""Without it, an override of that recipe would leave a full context as it is."""
 
 _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
@@ -23,13 +27,15 @@ _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z"
 class RecipeRun:
     """A prompt that names a recipe.
 
-    :ivar instructions: what followed the name, mentions included, as text.
+    :ivar instructions: what followed the name and the arguments, mentions included, as text.
     :ivar attachments: the prompt's other parts.
+    :ivar arguments: values that were given, by name.
     """
 
     recipe: Recipe
     instructions: str
     attachments: tuple[UserPart, ...]
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def compacts(self) -> bool:
@@ -39,9 +45,9 @@ class RecipeRun:
     def render(self) -> str:
         """The recipe's text for the model.
 
-        :raises RecipeError: the template cannot be rendered.
+        :raises RecipeError: an argument is missing, or the template cannot be rendered.
         """
-        return render(self.recipe, {}, self.instructions)
+        return render(self.recipe, self.arguments, self.instructions)
 
 
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
@@ -58,7 +64,8 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
         return None
     attachments = parts[1:]
     mentions = "".join(_as_text(part) for part in attachments)
-    return RecipeRun(recipe, f"{match['rest'] or ''}{mentions}".strip(), attachments)
+    arguments, instructions = split_arguments(recipe, f"{match['rest'] or ''}{mentions}")
+    return RecipeRun(recipe, instructions, attachments, arguments)
 
 
 def bindings(recipe: Recipe) -> tuple[Binding, ...]:
@@ -68,7 +75,12 @@ def bindings(recipe: Recipe) -> tuple[Binding, ...]:
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
     """What the editor offers behind a slash."""
-    return tuple(Command(recipe.name, recipe.description, "instructions") for recipe in library.recipes.values())
+    return tuple(Command(recipe.name, recipe.description, _hint(recipe)) for recipe in library.recipes.values())
+
+
+def _hint(recipe: Recipe) -> str:
+    names = (f"{argument.name}=…" for argument in recipe.arguments)
+    return " ".join([*names, "instructions"])
 
 
 def _as_text(part: UserPart) -> str:

@@ -25,7 +25,7 @@ from acp_agent.conversation.events import (
     InstructionsLoaded,
 )
 from acp_agent.conversation.messages import Usage, new_id
-from acp_agent.errors import AgentError, CompactionError, StorageError
+from acp_agent.errors import AgentError, CompactionError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import TurnEnd
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
@@ -135,13 +135,16 @@ class Compactor:
                     tokens_after=summary.tokens_after,
                 )
             )
-            await self._show_usage()
+            try:
+                await self._show_usage()
+            except AgentError as error:
+                _log.info("no usage to show after compaction %s: %s", compaction_id, error)
 
     async def _failed(self, event: CompactionFailed) -> None:
         with anyio.CancelScope(shield=True):
             try:
                 await self._log.append(event)
-            except StorageError as error:
+            except AgentError as error:
                 # Whoever appends next is told; what began in the editor must end there all the same.
                 _log.warning("the end of compaction %s was not logged: %s", event.compaction_id, error)
             await self._show(CompactionFinished(event.compaction_id, event.status, error=event.error))

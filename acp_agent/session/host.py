@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from functools import cached_property
 from pathlib import Path
 
@@ -30,8 +29,8 @@ from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Notice, Update, UsageUpdated
 
-MAX_AUTOMATIC = 2
-"""Automatic compactions without new input from the user: a context that is still too full after that would loop."""
+MAX_FUTILE = 2
+"""Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +59,10 @@ class SessionHost:
         self._services = services
         self._directories = tuple(directories)
         self._library: RecipeLibrary | None = None
-        self._automatic = 0
+        self._futile = 0
+        self._just_compacted = False
+        self._asked: ActiveModel | None = None
+        self._untold: list[str] = []
         self._compactor = Compactor(
             session_id, log, services.compaction, services.hooks, self.show, self.show_usage, self.read_instructions
         )
@@ -91,11 +93,15 @@ class SessionHost:
         """The request for the next step, after a compaction where one is due."""
         active = await self.models.active(self.context.model)
         await self._compact_if_due(active)
-        return self._request(active)
+        # Another model may have been chosen while the summary was written.
+        self._asked = await self.models.active(self.context.model)
+        return self._request(self._asked)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Ask the session's model."""
-        return self._stream(request)
+        """Ask the model that the last `next_request` was made for."""
+        if self._asked is None:
+            raise RuntimeError("a model was called before a request was made for it")
+        return self._asked.provider.stream(request)
 
     def environment(self) -> Environment:
         """What tools work in, as of now."""
@@ -117,11 +123,25 @@ class SessionHost:
             await self.append(PermissionGranted(subject))
         return answer
 
+    async def tell(self, text: str) -> None:
+        """Tell the user what belongs to no answer: as a notice, or in the next turn where the client has none."""
+        if self.client.shows_notices:
+            await self.show(Notice("warning", text))
+        else:
+            self._untold.append(text)
+
+    def take_untold(self) -> tuple[str, ...]:
+        """What could not be told so far."""
+        untold = tuple(self._untold)
+        self._untold.clear()
+        return untold
+
     # --- compaction ---
 
     def begin_turn(self) -> None:
-        """New input arrived, so automatic compactions are counted afresh."""
-        self._automatic = 0
+        """New input arrived, so that automatic compaction gets another chance."""
+        self._futile = 0
+        self._just_compacted = False
 
     async def compact(self, run: RecipeRun) -> bool:
         """Compact because the user asked.
@@ -130,13 +150,16 @@ class SessionHost:
         :raises AgentError: it failed; the context is as it was.
         """
         active = await self.models.active(self.context.model)
-        return await self._compactor.compact(run, "manual", self._request(active), active.budget, self._stream)
+        return await self._compactor.compact(
+            run, "manual", self._request(active), active.budget, active.provider.stream
+        )
 
     async def _compact_if_due(self, active: ActiveModel) -> None:
-        settings = self.settings.compaction
-        if not settings.auto or self._automatic >= MAX_AUTOMATIC:
+        if not self.settings.compaction.auto or not self._too_full(active):
+            self._just_compacted = False
             return
-        if not active.budget.exceeded(used_tokens(self.context, self._prefix_tokens()), settings.threshold):
+        self._futile += self._just_compacted
+        if self._futile >= MAX_FUTILE:
             return
         recipe = (await self.library()).get(COMPACT)
         if recipe is None:
@@ -147,16 +170,20 @@ class SessionHost:
                 raise RecipeError(
                     "does not compact: its `hooks` lack `turn_end: swap_context`", source=str(recipe.source)
                 )
-            self._automatic += await self._compactor.compact(
-                run, "threshold", self._request(active), active.budget, self._stream
+            self._just_compacted = await self._compactor.compact(
+                run, "threshold", self._request(active), active.budget, active.provider.stream
             )
         except RecipeError as error:
-            await self.show(Notice("warning", f"The context window is nearly full and was not compacted. {error}"))
-            self._automatic = MAX_AUTOMATIC
+            await self.tell(f"The context window is nearly full and was not compacted. {error}")
+            self._futile = MAX_FUTILE
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
             _log.warning("automatic compaction failed: %s", error)
-            self._automatic = MAX_AUTOMATIC
+            self._futile = MAX_FUTILE
+
+    def _too_full(self, active: ActiveModel) -> bool:
+        used = used_tokens(self.context, self._prefix_tokens())
+        return active.budget.exceeded(used, self.settings.compaction.threshold)
 
     # --- what is read from the disk ---
 
@@ -166,7 +193,7 @@ class SessionHost:
             library = await anyio.to_thread.run_sync(self._services.library, self.settings)
             for error in library.errors:
                 _log.warning("recipe left out: %s", error)
-                await self.show(Notice("warning", f"A recipe was left out. {error}"))
+                await self.tell(f"A recipe was left out. {error}")
             self._library = library
         return self._library
 
@@ -200,13 +227,9 @@ class SessionHost:
             system=context.instructions,
             messages=context.messages,
             tools=self._definitions,
-            max_output_tokens=active.max_output_tokens,
+            max_output_tokens=active.budget.output(
+                used_tokens(context, self._prefix_tokens()), active.max_output_tokens
+            ),
             thought_level=context.thought_level or self.settings.thought_level or "",
             conversation_id=self.session_id,
         )
-
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        active = await self.models.active(self.context.model)
-        async with aclosing(active.provider.stream(request)) as events:
-            async for event in events:
-                yield event

@@ -6,8 +6,11 @@ the log alone and the prefix of requests stays the same in between.
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -49,7 +52,7 @@ async def read_instructions(directories: Sequence[Path], home: Path) -> Instruct
 
 
 def load_instructions(cwd: Path, additional: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:
-    """Put the system prompt together. Touches the disk; an unreadable file is named in the text, not raised.
+    """Put the system prompt together. Touches the disk; a file that cannot be used is named in the text, not raised.
 
     :param cwd: the session's working directory; instruction files are read from the repository's root down to here.
     :param additional: the session's other directories.
@@ -58,13 +61,17 @@ def load_instructions(cwd: Path, additional: Sequence[Path], home: Path, today: 
     sources: list[str] = []
     sections = [_ROLE, _surroundings(cwd, additional, today)]
     seen: set[str] = set()
-    for path in _instruction_files(cwd, additional, home):
-        text = _read(path)
+    for file in _instruction_files(cwd, additional, home):
+        try:
+            text = _read(file)
+        except _UnusableError as error:
+            sections.append(f"({file.path} {error}.)")
+            continue
         if text is None or text in seen:
             continue
         seen.add(text)
-        sources.append(str(path))
-        sections.append(f'<instructions file="{path}">\n{text}\n</instructions>')
+        sources.append(str(file.path))
+        sections.append(f'<instructions file="{file.path}">\n{text}\n</instructions>')
     return InstructionsLoaded("\n\n".join(sections), tuple(sources))
 
 
@@ -77,28 +84,64 @@ def _surroundings(cwd: Path, additional: Sequence[Path], today: date) -> str:
     return "\n".join(lines)
 
 
-def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Iterator[Path]:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Where instructions may stand.
+
+    :ivar within: the folder that a link must not lead out of; None where it may lead anywhere.
+    """
+
+    path: Path
+    within: Path | None
+
+
+class _UnusableError(Exception):
+    """Why a file was not read, as the end of a sentence that begins with its path."""
+
+
+def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Iterator[_File]:
     root = _repository_root(cwd) or cwd
     between = [cwd, *cwd.parents]
-    directories = [home, *reversed(between[: between.index(root) + 1]), *additional]
-    for directory in dict.fromkeys(directories):
+    # The home is the user's own; everything else may have come with a stranger's repository.
+    directories: dict[Path, Path | None] = {home: None}
+    for directory in reversed(between[: between.index(root) + 1]):
+        directories.setdefault(directory, root)
+    for directory in additional:
+        directories.setdefault(directory, _repository_root(directory) or directory)
+    for directory, within in directories.items():
         for name in FILE_NAMES:
-            yield directory / name
+            yield _File(directory / name, within)
 
 
 def _repository_root(cwd: Path) -> Path | None:
     return next((path for path in (cwd, *cwd.parents) if (path / ".git").exists()), None)
 
 
-def _read(path: Path) -> str | None:
+def _read(file: _File) -> str | None:
+    """The text of a file, cut where it is long; None where there is none or it is blank.
+
+    :raises _UnusableError: it leads out of the project, is not a regular file, or cannot be read.
+    """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
+        path = file.path.resolve(strict=True)
+        if file.within is not None and not _inside(path, file.path.parent, file.within):
+            raise _UnusableError("is a link that leads out of the project and was not read")
+        # Without O_NONBLOCK, opening a named pipe would wait for somebody to write into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _UnusableError("is not a regular file and was not read")
+            data = opened.read(MAX_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        return f"(This file could not be read: {error.strerror or error}.)" if path.exists() else None
+    except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        raise _UnusableError(f"could not be read: {getattr(error, 'strerror', None) or error}") from error
     text = data[:MAX_FILE_BYTES].decode("utf-8", "replace").strip()
     if len(data) > MAX_FILE_BYTES:
         text += f"\n(The file goes on; only its first {MAX_FILE_BYTES // 1024} KiB are here.)"
     return text or None
+
+
+def _inside(target: Path, directory: Path, root: Path) -> bool:
+    """Whether a file is within a root, or no link itself: then it is in a directory that the user chose to work in."""
+    return target.is_relative_to(root.resolve()) or target.parent == directory.resolve()

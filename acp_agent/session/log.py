@@ -7,9 +7,20 @@ from collections.abc import Callable
 import anyio
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event
+from acp_agent.conversation.events import (
+    Event,
+    InstructionsLoaded,
+    ModeChanged,
+    ModelChanged,
+    PermissionGranted,
+    ThoughtLevelChanged,
+    TitleChanged,
+)
 from acp_agent.errors import SessionConflictError
 from acp_agent.storage.store import SessionStore
+
+_SETTINGS = (ModeChanged, ModelChanged, ThoughtLevelChanged, PermissionGranted, TitleChanged, InstructionsLoaded)
+"""Events that change nothing of what has been said."""
 
 
 class SessionLog:
@@ -45,12 +56,26 @@ class SessionLog:
                 try:
                     logged = await self._store.append(self._session_id, self.context.head, events)
                 except SessionConflictError as error:
-                    raise SessionConflictError(
-                        "Another process has worked on this session meanwhile, so this turn cannot go on. Nothing is "
-                        "lost; send the prompt again to continue from where the session stands now."
-                    ) from error
+                    await self._catch_up(error)
+                    logged = await self._store.append(self._session_id, self.context.head, build(self.context))
                 for event in logged:
                     self.context = self.context.apply(event)
+
+    async def _catch_up(self, conflict: SessionConflictError) -> None:
+        """Take in what another process appended, where it only changed settings, as opening a session in a second
+        editor does.
+
+        :raises SessionConflictError: it did more than that.
+        """
+        context = self.context
+        async for logged in self._store.events(self._session_id, after=context.head):
+            if not isinstance(logged.event, _SETTINGS):
+                raise SessionConflictError(
+                    "Another process has worked on this session meanwhile, so this turn cannot go on. Send the prompt "
+                    "again to continue from where the session stands now."
+                ) from conflict
+            context = context.apply(logged)
+        self.context = context
 
     async def refresh(self) -> None:
         """Catch up with what another process may have appended since."""

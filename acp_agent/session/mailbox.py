@@ -17,10 +17,14 @@ StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "
 
 
 class Ticket:
-    """One prompt, and its answer once there is one."""
+    """One prompt, and its answer once there is one.
+
+    :ivar cancelled: set by a cancel that came before its turn.
+    """
 
     def __init__(self, parts: tuple[UserPart, ...]) -> None:
         self.parts = parts
+        self.cancelled = False
         self._done = anyio.Event()
         self._answer: StopReason | Exception = "cancelled"
 
@@ -76,9 +80,9 @@ class Mailbox:
         return True
 
     def cancel_first(self) -> None:
-        """Answer the oldest waiting prompt, if there is one, with `cancelled`."""
+        """Cancel the oldest waiting prompt, if there is one; its turn says so when it comes."""
         if self._waiting:
-            self._waiting.popleft().answer("cancelled")
+            self._waiting[0].cancelled = True
 
     def empty(self) -> tuple[Ticket, ...]:
         """Take all waiting prompts out."""

@@ -61,7 +61,7 @@ class SessionManager:
         settings = self._services.settings(directories[0])
         session_id = new_id("sess")
         started = SessionStarted(
-            cwd,
+            str(directories[0]),
             tuple(str(path) for path in directories[1:]),
             mode=settings.mode,
         )
@@ -69,17 +69,15 @@ class SessionManager:
         return self._start(host)
 
     async def open(self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
-        """Open a session that was made before; one that is open already gets the new client.
+        """Open a session that was made before; one that is open already is closed first, as by `close`.
 
         :raises SessionNotFoundError: no such session.
         :raises InvalidParamsError: a path is relative.
         """
         directories = _directories(cwd, additional)
         async with self._opening:
-            session = self._open.get(session_id)
-            if session is not None:
-                session.host.client = client(session_id)
-                return session
+            # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
+            await self._close_if_open(session_id)
             await self._services.store.record(session_id)
             host = await self._host(session_id, client(session_id), directories, None)
             return self._start(host)
@@ -106,15 +104,15 @@ class SessionManager:
 
         :raises SessionNotFoundError: it is not open here.
         """
-        await self.get(session_id).close()
-        self._open.pop(session_id, None)
+        self.get(session_id)
+        async with self._opening:
+            await self._close_if_open(session_id)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good; an unknown one is no error."""
-        session = self._open.pop(session_id, None)
-        if session is not None:
-            await session.close()
-        await self._services.store.delete(session_id)
+        async with self._opening:
+            await self._close_if_open(session_id)
+            await self._services.store.delete(session_id)
 
     async def replay(self, session: Session) -> None:
         """Show a session's whole log to its client."""
@@ -124,6 +122,11 @@ class SessionManager:
         """Load what the session's model needs, a moment from now, in the background."""
         self._tasks.start_soon(partial(_prewarm, session, is_first=not self._prewarmed))
         self._prewarmed = True
+
+    async def _close_if_open(self, session_id: str) -> None:
+        session = self._open.pop(session_id, None)
+        if session is not None:
+            await session.close()
 
     async def _host(
         self, session_id: str, client: SessionClient, directories: tuple[Path, ...], create: tuple[Event, ...] | None
@@ -162,10 +165,17 @@ async def _prewarm(session: Session, *, is_first: bool) -> None:
 
 
 def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
-    for path in (cwd, *additional):
-        if not Path(path).is_absolute():
-            raise InvalidParamsError(f"cwd: {path!r} is not an absolute path. Send the directory's full path.")
-    return tuple(Path(path) for path in (cwd, *additional))
+    return _directory("cwd", cwd), *(_directory("additionalDirectories", path) for path in additional)
+
+
+def _directory(param: str, path: str) -> Path:
+    if not Path(path).is_absolute():
+        raise InvalidParamsError(f"{param}: {path!r} is not an absolute path. Send the directory's full path.")
+    try:
+        Path(path).exists()
+    except (OSError, ValueError) as error:
+        raise InvalidParamsError(f"{param}: {path[:100]!r} is no path that can exist ({error}).") from error
+    return Path(path)
 
 
 def _is_directory(path: Path) -> bool:

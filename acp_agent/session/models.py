@@ -62,6 +62,10 @@ class SessionModels:
             self._active = ActiveModel(name, resolved.id, resolved.provider, TokenBudget(window, output), output)
         return self._active
 
+    def knows(self, name: str) -> bool:
+        """Whether a name is a model's and its provider is there."""
+        return self._registry.knows(name)
+
     async def choices(self) -> tuple[str, ...]:
         """What may be chosen from."""
         return await self._registry.available_models()

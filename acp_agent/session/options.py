@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, ModeChanged, ModelChanged, ThoughtLevelChanged
@@ -53,9 +53,12 @@ def session_options(context: Context, model: str | None, models: Sequence[str]) 
     )
 
 
-def change_event(options: Sequence[Option], option_id: str, value: str) -> Event | None:
+def change_event(
+    options: Sequence[Option], option_id: str, value: str, knows_model: Callable[[str], bool]
+) -> Event | None:
     """The event that sets an option; None where it is set like that already.
 
+    :param knows_model: whether a model that no list holds can be asked for all the same.
     :raises InvalidParamsError: no such option or value; names those that there are.
     """
     option = next((option for option in options if option.id == option_id), None)
@@ -64,7 +67,7 @@ def change_event(options: Sequence[Option], option_id: str, value: str) -> Event
         raise InvalidParamsError(f"There is no option {option_id!r}. The options are: {known}.")
     values = [choice.value for choice in option.choices]
     # A model may be named that no list holds: a new one, or one of a local server.
-    free = option_id == MODEL and "/" in value
+    free = option_id == MODEL and knows_model(value)
     if value not in values and not free:
         raise InvalidParamsError(f"{value!r} is no value of {option_id!r}. The values are: {', '.join(values)}.")
     if value == option.current:

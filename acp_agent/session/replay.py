@@ -7,7 +7,7 @@ Nothing of a recipe's text or of a framing is shown.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from acp_agent.conversation.context import Partial
 from acp_agent.conversation.events import (
@@ -36,12 +36,13 @@ from acp_agent.turn.updates import (
 _NO_RESULT = (Text("The agent was interrupted before this call finished."),)
 
 
-async def replay(events: AsyncIterator[LoggedEvent]) -> AsyncIterator[Update]:
+async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall], CallView]) -> AsyncIterator[Update]:
     """Everything the user saw in this session.
 
     :param events: the whole log, from its beginning.
+    :param view_of: what an editor shows of a call that has no result.
     """
-    player = _Player()
+    player = _Player(view_of)
     async for logged in events:
         for update in player.play(logged):
             yield update
@@ -52,7 +53,8 @@ async def replay(events: AsyncIterator[LoggedEvent]) -> AsyncIterator[Update]:
 class _Player:
     """Remembers what is not yet settled: a partial answer, and calls without a result."""
 
-    def __init__(self) -> None:
+    def __init__(self, view_of: Callable[[ToolCall], CallView]) -> None:
+        self._view_of = view_of
         self._partial: Partial | None = None
         self._calls: dict[str, ToolCall] = {}
 
@@ -101,7 +103,7 @@ class _Player:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             yield CallFinished(
-                call.id, call.name, CallView(call.name), call.arguments, "failed", _NO_RESULT, replayed=True
+                call.id, call.name, self._view_of(call), call.arguments, "failed", _NO_RESULT, replayed=True
             )
 
     def _answer(self, message: AssistantMessage) -> Iterator[Update]:

@@ -13,16 +13,23 @@ import anyio
 
 from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.events import (
+    CallView,
     Event,
     LoggedEvent,
     NoteAdded,
     TitleChanged,
     ToolReturned,
     TurnEnded,
+    TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.messages import Text, ToolCall, UserPart, new_id
-from acp_agent.errors import AgentError, CompactionError, SessionNotFoundError
+from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
+from acp_agent.errors import (
+    AgentError,
+    CompactionError,
+    ModelRequestError,
+    SessionNotFoundError,
+)
 from acp_agent.session.commands import RecipeRun, commands, recipe_run
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
@@ -30,6 +37,7 @@ from acp_agent.session.options import change_event, session_options
 from acp_agent.session.replay import replay
 from acp_agent.session.titles import title_of
 from acp_agent.tools.registry import ToolRegistry
+from acp_agent.turn.calls import view_of
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
 from acp_agent.turn.updates import (
@@ -143,6 +151,10 @@ class Session:
         with self._turn_scope:
             try:
                 await self._open_turn()
+                if ticket.cancelled:
+                    # What was typed is kept, and shown again; the model was never asked.
+                    await self.host.append(UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled"))
+                    return "cancelled"
                 if not _says_anything(ticket.parts):
                     return "end_turn"
                 stop = await self._run(ticket.parts)
@@ -151,6 +163,10 @@ class Session:
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                     await self._close_turn("cancelled", None)
                 raise
+            except ModelRequestError as error:
+                turn_from = self.host.context.turn_from
+                await self._close_turn("error", str(error))
+                raise await self._left_out(error, turn_from) from error
             except AgentError as error:
                 await self._close_turn("error", str(error))
                 raise
@@ -163,7 +179,7 @@ class Session:
         """Catch up with the log, and close what a killed process left open in it."""
         await self.host.log.refresh()
         if self.host.context.turn_from is not None:
-            closing = closing_events(self.host.context, "interrupted")
+            closing = closing_events(self.host.context, "interrupted", self._view_of)
             await self.host.append(*closing, TurnEnded("interrupted"), await self.host.read_instructions())
         self.host.begin_turn()
 
@@ -178,6 +194,8 @@ class Session:
         sent = None if run is None else (Text(run.render()), *run.attachments)
         await host.append(UserPrompted(new_id("msg"), parts, sent))
         await self._give_title(parts)
+        for text in host.take_untold():
+            await self._note(text)
         result = await run_turn(host, self._tools, self._limits(run))
         return result.stop_reason
 
@@ -200,7 +218,7 @@ class Session:
         if context.turn_from is None:
             return
         open_calls = {call.id: call for call in context.open_calls}
-        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted")
+        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted", self._view_of)
         try:
             await self.host.append(*closing, TurnEnded(stop, error))
         finally:
@@ -208,6 +226,23 @@ class Session:
             for event in closing:
                 if isinstance(event, ToolReturned):
                     await self.host.show(_failed_call(open_calls[event.result.call_id], event))
+
+    async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
+        """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
+
+        A turn that had come further stays: what it has done is worth more.
+        """
+        said = [entry.message for entry in self.host.context.entries if entry.seq >= (turn_from or 0)]
+        if turn_from is None or not said or not all(isinstance(message, UserMessage) for message in said):
+            return error
+        await self.host.append(TurnRefused(turn_from))
+        return type(error)(
+            f"{error} The prompt was left out of the conversation, so that the next one can be answered.",
+            partial=error.partial,
+        )
+
+    def _view_of(self, call: ToolCall) -> CallView:
+        return view_of(self._tools, call)
 
     async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
         title = title_of(parts)
@@ -239,7 +274,7 @@ class Session:
         :returns: all options.
         :raises InvalidParamsError: no such option or value.
         """
-        event = change_event(await self.options(), option_id, value)
+        event = change_event(await self.options(), option_id, value, self.host.models.knows)
         if event is not None:
             # What somebody else appended, a running turn must learn from its own next append.
             if self._running is None:
@@ -260,6 +295,12 @@ class Session:
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
         await self.host.show(CommandsUpdated(commands(await self.host.library())))
+        if self.host.context.title is not None:
+            await self.host.show(TitleUpdated(self.host.context.title))
+        await self.show_usage()
+
+    async def show_usage(self) -> None:
+        """Send how full the window is, where that is known: before the first answer there is nothing to tell."""
         if self.host.context.baseline:
             try:
                 await self.host.show_usage()
@@ -269,7 +310,7 @@ class Session:
 
     async def replay(self, events: AsyncIterator[LoggedEvent]) -> None:
         """Show the whole log."""
-        async for update in replay(events):
+        async for update in replay(events, self._view_of):
             await self.host.show(update)
 
 
@@ -278,4 +319,5 @@ def _says_anything(parts: tuple[UserPart, ...]) -> bool:
 
 
 def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:
-    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", event.result.parts)
+    # Without the result's text, which is for the model: what the call had printed stays on the screen.
+    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", ())

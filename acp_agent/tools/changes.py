@@ -13,7 +13,7 @@ from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, shown
+from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, require_same_place, shown
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -46,8 +46,14 @@ class Change:
             diffs=(diff_of(str(self.path), self.before, self.after),),
         )
 
+        def beyond_the_mode() -> tuple[Path, ...]:
+            return outside((self.path,), environment.roots) or guarded((self.path,))
+
+        asked_for = beyond_the_mode()
+
         async def run(report: Report) -> Outcome:
             del report
+            require_same_place(self.path, asked_for, beyond_the_mode(), environment.cwd)
             label = shown(self.path, environment.cwd)
             if await current_text(environment, self.path) != self.before:
                 raise ToolError(
@@ -55,11 +61,13 @@ class Change:
                     "Read it again first, then repeat the change."
                 )
             if self.after != self.before:
-                await environment.files.write_text(self.path, self.after)
+                # Once more, since reading may have taken the editor a while.
+                require_same_place(self.path, asked_for, beyond_the_mode(), environment.cwd)
+                away = bool(outside((self.path,), environment.roots))
+                await environment.files.write_text(self.path, self.after, outside=away)
             version = FileVersion(str(self.path), digest(self.after))
             return Outcome((Text(self.done),), view, files=(version,))
 
-        asked_for = outside((self.path,), environment.roots) or guarded((self.path,))
         return PreparedCall(view, Access("edit", asked_for, "edit"), run)
 
 

@@ -22,9 +22,10 @@ class FileAccess(Protocol):
         """
         ...
 
-    async def write_text(self, path: Path, text: str) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
         """Replace or create the file, making its directories; atomic where the disk is ours.
 
+        :param outside: whether it lies outside the session's directories, where an editor may be unable to write.
         :raises ToolError: it cannot be written; says why.
         """
         ...

@@ -13,7 +13,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, outside, require_directory, shown
+from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -55,12 +55,15 @@ class GlobTool:
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
         view = CallView(one_line(f"Find {asked.pattern}{place}"), "search", (Location(str(base)),))
 
+        asked_for = outside((base,), environment.roots)
+
         async def run(report: Report) -> Outcome:
             del report
+            require_same_place(base, asked_for, outside((base,), environment.roots), environment.cwd)
             text = await anyio.to_thread.run_sync(_found, base, pattern, environment.cwd)
             return Outcome((Text(text),), view)
 
-        return PreparedCall(view, Access("read", outside((base,), environment.roots), "read"), run)
+        return PreparedCall(view, Access("read", asked_for, self.name), run)
 
 
 def relative_pattern(pattern: str, base: Path) -> str:

@@ -22,7 +22,7 @@ from acp_agent.tools import grep_worker
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.glob import relative_pattern
-from acp_agent.tools.paths import absolute, because, outside, require_directory, shown
+from acp_agent.tools.paths import absolute, because, outside, require_directory, require_same_place, shown
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.processes import Stream, run_group
 from acp_agent.tools.text import clean, counted, one_line
@@ -75,13 +75,16 @@ class GrepTool:
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
         view = CallView(one_line(f"Search for {asked.pattern}{place}"), "search", (Location(str(base)),))
 
+        asked_for = outside((base,), environment.roots)
+
         async def run(report: Report) -> Outcome:
             del report
+            require_same_place(base, asked_for, outside((base,), environment.roots), environment.cwd)
             files = await anyio.to_thread.run_sync(_files, base, glob, environment.cwd)
             answer = await _search(asked, files)
             return Outcome((Text(answer.text(files)),), view)
 
-        return PreparedCall(view, Access("read", outside((base,), environment.roots), "read"), run)
+        return PreparedCall(view, Access("read", asked_for, self.name), run)
 
 
 @dataclass(slots=True)

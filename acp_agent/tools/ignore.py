@@ -6,14 +6,12 @@ The user's global ignore file does not count. Knows nothing of walking.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from acp_agent.tools.patterns import git_rule
+from acp_agent.tools.wildcards import Rule, rule_of
 
-_LARGEST = 1024 * 1024
-_MARK = "ps_d"  # pathspec's name for the slash behind a directory that a pattern matched
+_LARGEST = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +19,13 @@ class _Rules:
     """The rules of one file, for what lies below `base` (a path with a slash at its end)."""
 
     base: str
-    patterns: tuple[tuple[re.Pattern[str], bool], ...]
+    rules: tuple[Rule, ...]
 
-    def verdict(self, path: str) -> bool | None:
-        relative = path[len(self.base) :]
-        for regex, leaves_out in reversed(self.patterns):
-            if _matches(regex, relative):
-                return leaves_out
+    def verdict(self, path: str, is_directory: bool) -> bool | None:
+        names = path[len(self.base) :].split("/")
+        for rule in reversed(self.rules):
+            if rule.matches(names, is_directory):
+                return rule.leaves_out
         return None
 
 
@@ -58,15 +56,14 @@ class Ignored:
         if repository:
             found.append(_load(git / "info" / "exclude", directory))
         found.append(_load(directory / ".gitignore", directory))
-        return Ignored(tuple(rules for rules in found if rules.patterns))
+        return Ignored(tuple(level for level in found if level.rules))
 
     def covers(self, path: Path, is_directory: bool) -> bool:
         """Whether git would leave this entry out; its directory is not left out itself."""
         if path.name == ".git":
             return True
-        name = f"{path}/" if is_directory else str(path)
-        for rules in reversed(self.levels):
-            verdict = rules.verdict(name)
+        for level in reversed(self.levels):
+            verdict = level.verdict(str(path), is_directory)
             if verdict is not None:
                 return verdict
         return False
@@ -80,15 +77,5 @@ def _load(file: Path, base: Path) -> _Rules:
         text = file.read_text("utf-8-sig", errors="surrogateescape")
     except OSError:
         return _Rules(prefix, ())
-    rules = (git_rule(line) for line in text.split("\n"))
+    rules = (rule_of(line.removesuffix("\r")) for line in text.split("\n"))
     return _Rules(prefix, tuple(rule for rule in rules if rule))
-
-
-def _matches(regex: re.Pattern[str], path: str) -> bool:
-    # pathspec also matches what lies below a directory that the pattern names. Git does not: there the directory was
-    # left out already, or some other rule has taken it back in.
-    for match in regex.finditer(path):
-        mark = match.end(_MARK) if _MARK in regex.groupindex else -1
-        if mark in (-1, len(path)):
-            return True
-    return False

@@ -11,7 +11,7 @@ from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, outside, printable, require_directory, shown
+from acp_agent.tools.paths import absolute, outside, printable, require_directory, require_same_place, shown
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk
@@ -51,12 +51,15 @@ class ListTool:
         label = shown(path, environment.cwd)
         view = CallView(one_line(f"List {label}"), "read", (Location(str(path)),))
 
+        asked_for = outside((path,), environment.roots)
+
         async def run(report: Report) -> Outcome:
             del report
+            require_same_place(path, asked_for, outside((path,), environment.roots), environment.cwd)
             text = await anyio.to_thread.run_sync(_listing, path, label, asked.depth)
             return Outcome((Text(text),), view)
 
-        return PreparedCall(view, Access("read", outside((path,), environment.roots), "read"), run)
+        return PreparedCall(view, Access("read", asked_for, self.name), run)
 
 
 def _listing(path: Path, label: str, depth: int) -> str:

@@ -28,12 +28,13 @@ class LocalFiles:
         """The whole file; see `FileAccess.read_text`."""
         return await anyio.to_thread.run_sync(_read, path)
 
-    async def write_text(self, path: Path, text: str) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
         """Replace or create the file at once; see `FileAccess.write_text`.
 
         A symbolic link stays and its target is replaced. An existing file keeps its permissions. A cancel waits for
         the write to end, so that it is known whether it happened.
         """
+        del outside
         await anyio.to_thread.run_sync(_write, path, text)
 
 

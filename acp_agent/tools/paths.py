@@ -48,6 +48,20 @@ def outside(paths: Iterable[Path], roots: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(path for path in resolved if not any(path.is_relative_to(root) for root in real_roots))
 
 
+def require_same_place(path: Path, asked_for: Sequence[Path], now: Sequence[Path], cwd: Path) -> None:
+    """Refuse to go on where a path leads elsewhere than it did when it was decided on.
+
+    :param asked_for: what `outside` (or `guarded`) said then.
+    :param now: what it says now.
+    :raises ToolError: they differ.
+    """
+    if tuple(asked_for) != tuple(now):
+        raise ToolError(
+            f"{shown(path, cwd)} leads somewhere else than when it was decided whether this may be done: a symbolic "
+            "link on the way was made or changed. Nothing was done. Repeat the call."
+        )
+
+
 def shown(path: Path, cwd: Path) -> str:
     """The path for people and models: relative to `cwd` where it lies within, on one line."""
     if path == cwd:

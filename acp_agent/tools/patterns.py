@@ -6,13 +6,12 @@ They mean what a line of `.gitignore` means (`*.py` at any depth, `src/*.py` in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import cast
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.text import one_line
+from acp_agent.tools.wildcards import Rule, rule_of
 
 _LONGEST = 1000
 _MOST_ALTERNATIVES = 100
@@ -25,33 +24,22 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """
     if not pattern.strip() or len(pattern) > _LONGEST or "\0" in pattern or "\n" in pattern:
         raise ToolError(f"{one_line(pattern)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`.")
-    compiled: list[re.Pattern[str]] = []
+    rules: list[Rule] = []
     for alternative in expanded(pattern.removeprefix("./")):
         # A leading ! or # means something in .gitignore, and a slash at the end would ask for a directory.
         text = f"\\{alternative}" if alternative[:1] in ("!", "#") else alternative
-        text = f"{text}**" if text.endswith("/") else text
-        rule = git_rule(text)
+        rule = rule_of(f"{text}**" if text.endswith("/") else text)
         if rule is None:
             raise ToolError(f"{one_line(pattern)!r} is no glob pattern. Look at its brackets, or put \\ before them.")
-        compiled.append(rule[0])
-    return lambda path: any(regex.search(path) for regex in compiled)
+        rules.append(rule)
 
+    def matches(path: str) -> bool:
+        names = path.split("/")
+        # What lies below a directory that the pattern names is meant as well.
+        entries = [(names[:end], end < len(names)) for end in range(len(names), 0, -1)]
+        return any(rule.matches(entry, is_directory) for rule in rules for entry, is_directory in entries)
 
-def git_rule(line: str) -> tuple[re.Pattern[str], bool] | None:
-    """A line of `.gitignore` as an expression for relative paths, and whether it leaves out (or takes back in).
-
-    :returns: None for a line without a rule, or with one that git, too, passes over.
-    """
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
-    if line.rstrip().endswith("/**/"):
-        line = f"{line.rstrip()}*/"  # every directory below, and not the one above, as pathspec has it
-    try:
-        pattern = GitIgnoreSpecPattern(line)
-    except ValueError:
-        return None
-    regex = cast("re.Pattern[str] | None", getattr(pattern, "regex", None))
-    return None if regex is None or pattern.include is None else (regex, pattern.include)
+    return matches
 
 
 def expanded(pattern: str) -> list[str]:

@@ -15,7 +15,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.changes import current_text
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, because, outside, printable, shown
+from acp_agent.tools.paths import absolute, because, outside, printable, require_same_place, shown
 from acp_agent.tools.text import clean, counted, cut_line, digest, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -65,8 +65,11 @@ class ReadTool:
         lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
         view = CallView(one_line(f"Read {label}") + lines, "read", (Location(str(path), asked.offset),))
 
+        asked_for = outside((path,), environment.roots)
+
         async def run(report: Report) -> Outcome:
             del report
+            require_same_place(path, asked_for, outside((path,), environment.roots), environment.cwd)
             image = await anyio.to_thread.run_sync(_image, path, label)
             if image:
                 return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
@@ -78,7 +81,7 @@ class ReadTool:
             content = numbered(text, asked.offset, asked.limit, label)
             return Outcome((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
-        return PreparedCall(view, Access("read", outside((path,), environment.roots), "read"), run)
+        return PreparedCall(view, Access("read", asked_for, self.name), run)
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:

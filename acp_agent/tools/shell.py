@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import shlex
+from itertools import takewhile
 
 from pydantic import Field
 
@@ -28,10 +29,51 @@ _PUNCTUATION = "();<>|&{}"
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 # What runs something else, so that its name says nothing about what happens.
 _WRAPPER_NAMES = """
-    ! . [[ bash builtin command coproc dash doas env eval exec fish ionice ksh nice nohup parallel setsid sh source ssh
-    stdbuf sudo time timeout trap watch xargs zsh
+    ! . [[ bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock ionice
+    ksh nice nohup nsenter osascript parallel pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su
+    sudo systemd-run taskset tcsh time timeout tmux trap unshare watch xargs zsh
 """
 _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
+
+# What makes one command line of a program say nothing about the next: it hands the program code to run, or commands, or
+# settings that name some. Letters count anywhere in a word such as `-Ic`; other words count by how they begin. Too many
+# of either only means that a command is asked for again. An empty beginning stands for every command line.
+_GIT = "--e --u --rece --op bisect config difftool filter-branch mergetool submodule"
+_EVERY = ("", ("",))
+_HANDED_ON: dict[str, tuple[str, tuple[str, ...]]] = {
+    "awk": _EVERY,
+    "bun": ("ep", ("--ev", "--pr", "--preload", "x", "exec")),
+    "bunx": _EVERY,
+    "cargo": ("", ("--config",)),
+    "deno": ("", ("eval", "x")),
+    "fd": ("xX", ("--exec",)),
+    "find": ("", ("-delete", "-exec", "-fls", "-fprint", "-ok")),
+    "gawk": _EVERY,
+    "git": ("Oux", tuple(_GIT.split())),
+    "go": ("", ("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool")),
+    "lua": ("e", ()),
+    "make": ("ECfI", ("--dir", "--ev", "--fi", "--inc", "--ma")),
+    "mawk": _EVERY,
+    "nawk": _EVERY,
+    "node": ("epr", ("--ev", "--pr", "--req", "--imp", "--loader", "--experimental-loader")),
+    "npm": ("", ("exec", "x", "--script-shell")),
+    "npx": _EVERY,
+    "perl": ("eEMmd", ()),
+    "php": ("rBREdF", ("--run", "--process")),
+    "pip": ("", ("--python",)),
+    "pipx": _EVERY,
+    "pnpm": ("", ("dlx", "exec")),
+    "pypy": ("c", ()),
+    "python": ("c", ()),
+    "rsync": ("e", ("--rsh", "--rsync-path")),
+    "ruby": ("er", ()),
+    "sed": _EVERY,
+    "tar": ("FI", ("--checkpoint-action", "--info-script", "--new-volume", "--rsh", "--to-c", "--use")),
+    "uv": ("", ("run", "tool", "x")),
+    "uvx": _EVERY,
+    "yarn": ("", ("dlx", "exec")),
+}
+_HARMLESS_GIT_OPTIONS = frozenset({"--help", "--no-pager", "--version", "-P", "-h", "-p", "-v"})
 
 
 class _ShellArguments(Arguments):
@@ -102,6 +144,12 @@ def program_of(command: str) -> str | None:
     Compound commands, pipes, redirections, substitutions, variables, assignments and wrappers such as `sudo` or `bash`
     all give None: this errs on the side of not understanding.
     """
+    words = _words(command)
+    return words[0] if words else None
+
+
+def _words(command: str) -> list[str] | None:
+    """The command line's words, the first of them its one program; see `program_of`."""
     if _BEYOND_QUOTING.search(command.strip()):
         return None
     lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
@@ -116,12 +164,37 @@ def program_of(command: str) -> str | None:
     program = words[0]
     if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
         return None
-    return program
+    return words
 
 
 def subject_of(command: str) -> str:
-    """What an "always allow" of this command covers: the program with any arguments, or this command line alone."""
-    return f"shell: {program_of(command) or command.strip()}"
+    """What an "always allow" of this command covers: the program with any arguments, or this command line alone.
+
+    It is the command line where that is more than one program, or hands its program something else to run. To allow an
+    interpreter (`python3 -m unittest`) is still to allow all the scripts that it can find.
+    """
+    words = _words(command)
+    return f"shell: {words[0] if words and not _hands_on(words) else command.strip()}"
+
+
+def _hands_on(words: list[str]) -> bool:
+    """Whether the arguments hold code, commands, or settings that name commands (see `_HANDED_ON`)."""
+    program, *arguments = words
+    name = program.rpartition("/")[2].lower().rstrip("0123456789.")
+    if name == "git":
+        # Before the subcommand stand settings and other directories.
+        options = takewhile(lambda word: word.startswith("-"), arguments)
+        if not _HARMLESS_GIT_OPTIONS.issuperset(options):
+            return True
+    if name == "make" and any("=" in word for word in arguments):
+        return True
+    letters, beginnings = _HANDED_ON.get(name, ("", ()))
+    if "" in beginnings:
+        return True
+    return any(
+        word.startswith(beginnings) or (word[:1] == "-" != word[1:2] and any(letter in word for letter in letters))
+        for word in arguments
+    )
 
 
 def matches_pattern(command: str, pattern: str) -> bool:

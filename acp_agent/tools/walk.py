@@ -21,7 +21,7 @@ from acp_agent.tools.paths import because
 MAX_ENTRIES = 100_000
 MAX_SECONDS = 10.0
 _MAX_DEPTH = 100
-_CHECK_EVERY = 200
+_CHECK_EVERY = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from acp_agent.conversation.messages import Text, ToolCall, ToolResult
 from acp_agent.errors import ToolError
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.shell import matches_pattern
-from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted, Tool
+from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
 from acp_agent.turn.host import TurnHost, TurnLimits
 from acp_agent.turn.permission import grant_subject, judge
 from acp_agent.turn.updates import (
@@ -42,20 +42,23 @@ async def run_calls(host: TurnHost, tools: ToolRegistry, calls: Sequence[ToolCal
         result then, which the turn's closing adds.
     """
     for call in calls:
-        tool = tools.get(call.name)
-        view = tool.preview(call.arguments) if tool else CallView(call.name)
-        await host.show(CallAnnounced(call.id, call.name, view, call.arguments))
+        await host.show(CallAnnounced(call.id, call.name, view_of(tools, call), call.arguments))
     for call in calls:
         if await _run_call(host, tools, call, limits) == "cancelled":
             return "cancelled"
     return "answered"
 
 
-async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
+def view_of(tools: ToolRegistry, call: ToolCall) -> CallView:
+    """What an editor shows of a call before anything is known of it but its arguments."""
     tool = tools.get(call.name)
-    view = tool.preview(call.arguments) if tool else CallView(call.name)
+    return tool.preview(call.arguments) if tool else CallView(call.name or "(no name)")
+
+
+async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
+    view = view_of(tools, call)
     try:
-        prepared = await _prepared(host, tools, tool, call, limits)
+        prepared = await _prepared(host, tools, call, limits)
         view = prepared.view
         refusal = await _refusal(host, call, prepared)
         if refusal == "cancelled":
@@ -71,9 +74,8 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
     return "answered"
 
 
-async def _prepared(
-    host: TurnHost, tools: ToolRegistry, tool: Tool | None, call: ToolCall, limits: TurnLimits
-) -> PreparedCall:
+async def _prepared(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> PreparedCall:
+    tool = tools.get(call.name)
     if tool is None:
         raise ToolError(f"There is no tool {call.name!r}. The tools are: {', '.join(tools.names)}.")
     if limits.allowed_tools is not None and call.name not in limits.allowed_tools:

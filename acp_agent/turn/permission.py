@@ -51,7 +51,9 @@ def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
 
 
 def grant_subject(access: Access) -> str:
-    """What an "always allow" of this call covers: its kind, and the directory where that lies outside the session's."""
-    if not access.outside:
-        return access.subject or access.effect
-    return f"{access.effect} in {access.outside[0].parent}"
+    """What an "always allow" of this call covers: its kind, and outside the session's directories the very path.
+
+    No more than that path, since a kind of call that goes down a tree could cover the whole machine.
+    """
+    kind = access.subject or access.effect
+    return f"{kind} {', '.join(map(str, access.outside))}" if access.outside else kind

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.client import AgentError
@@ -66,9 +67,10 @@ async def test_what_the_editor_does_not_offer_is_done_on_the_disk(tmp_path: Path
         assert bool(offered.writes) == editor.advertises("fs", "writeTextFile")
 
 
-async def test_a_file_that_the_editor_will_not_give_or_take_is_read_from_and_written_to_the_disk(
+async def test_a_file_that_the_editor_will_not_give_or_cannot_take_is_read_from_and_written_to_the_disk(
     tmp_path: Path,
 ) -> None:
+    # To read is free, so any refusal will do. To write is not: see the next test.
     answers: list[Any] = [AgentError(-32603, "outside the project"), AgentError(-32601), None, {"contents": 7}, []]
     words = ["two", "zwei", "deux", "dos", "due", "dwa"]
     turns = [turn(READ, edit(old, new)) for old, new in pairwise(words)]
@@ -81,10 +83,26 @@ async def test_a_file_that_the_editor_will_not_give_or_take_is_read_from_and_wri
                 return answer
 
             it.agent.handlers["fs/read_text_file"] = handler
-            if isinstance(answer, AgentError):
+            if isinstance(answer, AgentError) and answer.code == -32601:
                 it.agent.handlers["fs/write_text_file"] = handler
             assert await it.prompt() == {"stopReason": "end_turn"}
             assert (it.folder / "a.txt").read_text() == f"one\n{word}\nthree\n", answer
+
+
+async def test_a_write_that_the_editor_refuses_is_not_made_behind_its_back(tmp_path: Path) -> None:
+    outside = ToolCall("write", {"path": "../made.txt", "content": "made\n"})
+    async with stage(tmp_path, *turn(READ, edit("two", "2"), outside)) as it:
+
+        async def refuse(params: Mapping[str, Any]) -> Any:
+            raise AgentError(-32603, "The user said no")
+
+        it.agent.handlers["fs/write_text_file"] = refuse
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [call["status"] for call in it.calls()] == ["completed", "failed", "completed"]
+        assert "The user said no" in returned(it)[1]
+        assert (it.folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+        # Editors refuse what lies outside their project, but we asked the user about exactly that.
+        assert (tmp_path / "made.txt").read_text() == "made\n"
 
 
 @pytest.mark.parametrize("editor", [ZED, TOAD, BARE], ids=["error", "empty text", "disk"])
@@ -179,6 +197,16 @@ async def test_a_result_is_shown_as_a_code_block_that_its_text_cannot_break(tmp_
         assert shown.endswith("\n`````")
         assert call["kind"] == "read"
         assert call["name"] == "read"
+
+
+async def test_no_pattern_of_the_repository_s_or_the_model_s_stops_the_agent(tmp_path: Path) -> None:
+    hostile = "*a" * 14 + "*b"
+    calls = [ToolCall("list", {}), ToolCall("grep", {"pattern": "x"})]
+    calls += [ToolCall("glob", {"pattern": hostile}), ToolCall("grep", {"pattern": "x", "glob": hostile})]
+    with anyio.fail_after(10):
+        async with stage(tmp_path, *turn(*calls), files={".gitignore": f"{hostile}\n", "a" * 200: "x\n"}) as it:
+            assert await it.prompt() == {"stopReason": "end_turn"}
+            assert [call["status"] for call in it.calls()] == ["completed"] * 4
 
 
 async def test_searching_respects_what_git_ignores(tmp_path: Path) -> None:

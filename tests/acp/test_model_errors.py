@@ -192,3 +192,22 @@ async def test_the_other_kinds_of_provider_fail_in_the_same_words(tmp_path: Path
             with pytest.raises(AgentError, match="broke off"):
                 await agent.prompt(session, "Hi")
             assert list(agent.texts().values()) == ["Hello.", "a"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "code"),
+    [
+        ("ANTHROPIC_API_KEY", "secretpart1\nsecretpart2", -32000),
+        ("ALL_PROXY", "socks5://me:secretpart1@127.0.0.1:9", -32603),
+        ("SSL_CERT_FILE", "/nosuch-secretpart1.pem", -32603),
+    ],
+)
+async def test_a_variable_that_no_connection_can_be_made_with_is_an_error_that_names_it(
+    tmp_path: Path, variable: str, value: str, code: int
+) -> None:
+    async with stage(tmp_path, env={variable: value, "NO_PROXY": ""}) as it:
+        error = await failure(it)
+        assert error.code == code
+        assert variable in error.message
+        assert "secretpart" not in error.message
+        assert it.server.calls == []

@@ -159,6 +159,45 @@ async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_en
         assert await handle.result() == {"stopReason": "cancelled"}
 
 
+async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_released(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[shell("sleep 600")]), Reply("Later."), mode="full-access") as it:
+        create = it.agent.handlers["terminal/create"]
+        answer = anyio.Event()
+
+        async def create_late(params: Mapping[str, Any]) -> Any:
+            with anyio.CancelScope(shield=True):
+                await answer.wait()
+                return await create(params)
+
+        it.agent.handlers["terminal/create"] = create_late
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.line("terminal/create")
+        await it.agent.cancel(it.session)
+        # What comes after the cancel has been taken in as well by the time that this is answered.
+        await it.agent.request("session/list", {})
+        answer.set()
+        assert await handle.result() == {"stopReason": "cancelled"}
+        [terminal] = it.agent.desk.terminals.values()
+        assert terminal.released
+        assert [call["status"] for call in it.calls()] == ["failed"]
+        assert await it.prompt("Next") == {"stopReason": "end_turn"}
+
+
+async def test_a_terminal_that_is_never_made_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:
+    calls = [Reply(tool_calls=[shell("sleep 600")])] * 2
+    async with stage(tmp_path, *calls, mode="full-access") as it:
+        it.agent.handlers["terminal/create"] = never_answer
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.line("terminal/create")
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}
+        seen = len(it.agent.lines)
+        await it.agent.start_prompt(it.session, "Work")
+        await it.agent.wait_for(lambda line: line.message.get("method") == "terminal/create", PATIENCE, since=seen)
+        await it.agent.close_stdin()
+        assert await it.agent.wait_exit() == 0
+
+
 async def cancel(agent: AgentProcess, session: str) -> None:
     await agent.cancel(session)
 

@@ -181,7 +181,7 @@ async def test_an_answer_that_is_no_stream_is_an_error(dialect: Dialect, tmp_pat
         connected_agent(home=tmp_path, env=server.env, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)
-        with pytest.raises(AgentError, match="streaming") as raised:
+        with pytest.raises(AgentError, match="not with the stream") as raised:
             await agent.prompt(session, "Hello")
 
     assert raised.value.code == -32603

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
+import pytest
+
+from support.checkout import REPOSITORY
 from support.client import connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
@@ -37,6 +45,17 @@ def one_sentence(ran: Ran) -> str:
     [line] = ran.err.splitlines()
     assert line.startswith("acp-agent: ")
     return line
+
+
+AGENT = f"{shlex.quote(sys.executable)} -P -m acp_agent"
+
+
+async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
+    """Run a line of shell in `home`, with the environment that `run_command` gives."""
+    base = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
+    base |= {"ACP_AGENT_HOME": str(home / "state")}
+    done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env={**base, **env}, check=False)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 async def asked(server: ModelServer, home: Path, *words: str, stdin: str = "") -> Ran:
@@ -130,6 +149,59 @@ async def test_what_cannot_begin_is_said_in_one_sentence(tmp_path: Path) -> None
     assert "ANTHROPIC_API_KEY" in one_sentence(no_key)
     # Nothing of all that has left a session behind.
     assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+NOTE = "---\narguments:\n  depth: {required: true}\n---\nExplain, {{ depth }} deep: {{ instructions }}\n"
+
+
+async def test_a_recipe_s_arguments_are_given_with_arg(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "recipes"
+    folder.mkdir(parents=True)
+    (folder / "note.md").write_text(NOTE)
+    async with model_server([Reply("So."), Reply("So.")], "openai") as server:
+        note = ("run", "-r", "note")
+        assert (await asked(server, tmp_path, *note, "--arg", 'depth=two "big" levels', "the log")).code == 0
+        assert asked_last(server.calls[0].body) == 'Explain, two "big" levels deep: the log'
+        assert (await asked(server, tmp_path, *note, "depth=3 the log")).code == 0
+        assert asked_last(server.calls[1].body) == "Explain, 3 deep: the log"
+        assert "needs the argument `depth`" in one_sentence(await asked(server, tmp_path, *note, "the log"))
+        assert "no argument `dept`" in one_sentence(await asked(server, tmp_path, *note, "--arg", "dept=3"))
+        assert "NAME=VALUE" in one_sentence(await asked(server, tmp_path, *note, "--arg", "depth"))
+        assert "-r" in one_sentence(await asked(server, tmp_path, "run", "--arg", "depth=3", "the log"))
+        assert len(server.calls) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("command", ["run Hi.", "sessions", "demo"])
+async def test_output_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path, command: str) -> None:
+    async with model_server([Reply("Yes."), Reply("Yes.")], "openai") as server:
+        assert (await asked(server, tmp_path, "run", "Hello.")).code == 0
+        # The demo has to play its script: no key may be set.
+        env = {} if command == "demo" else server.env()
+        ran = await in_a_shell(tmp_path, f"{AGENT} {command} >/dev/full", env)
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert "acp-agent: cannot read or write: No space left on device" in ran.err.splitlines()
+
+
+@pytest.mark.parametrize("command", ["run Hi.", "run --follow Hi.", "compact --follow"])
+async def test_a_directory_that_is_gone_is_said_in_one_sentence(tmp_path: Path, command: str) -> None:
+    (tmp_path / "gone").mkdir()
+    ran = await in_a_shell(tmp_path, f"cd gone && rmdir ../gone && {AGENT} {command}", {})
+    assert "does not exist any more" in one_sentence(ran)
+
+
+@pytest.mark.parametrize("line", [r"printf '\377' | {} run -", r'{} run "$(printf "\377")"'])
+async def test_a_prompt_that_is_no_text_is_refused_in_one_sentence(tmp_path: Path, line: str) -> None:
+    assert "not UTF-8" in one_sentence(await in_a_shell(tmp_path, line.format(AGENT), {}))
+
+
+async def test_who_reads_no_further_ends_the_command_without_a_word(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes. " * 50_000)], "openai") as server:
+        ran = await in_a_shell(tmp_path, f"{AGENT} run Hi. | head -c 3", server.env())
+    assert ran.out == "Yes"
+    assert "Traceback" not in ran.err
+    assert "Errno" not in ran.err
 
 
 async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:

@@ -232,7 +232,6 @@ async def test_a_recipe_that_cannot_compact_is_named_and_the_turn_goes_on(tmp_pa
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         for text, wrong in (
-            ("Tell me all.\n", "swap_context"),
             ("---\nhooks:\n  turn_end: {handler: swap_context}\n---\n{{ unheard_of }}\n", "unheard_of"),
         ):
             (folder / "compact.md").write_text(text)

@@ -76,6 +76,38 @@ def test_an_open_folder_is_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
+def test_a_configuration_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("mode: plan\n")
+    config.chmod(0o644)
+    ensure_private_dir(tmp_path)
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert config.read_text() == "mode: plan\n"
+
+
+def test_what_a_configuration_links_to_is_left_alone_and_a_pipe_for_one_is_not_waited_for(tmp_path: Path) -> None:
+    home, kept = tmp_path / "home", tmp_path / "dotfiles.yaml"
+    kept.write_text("")
+    kept.chmod(0o644)
+    home.mkdir()
+    (home / "config.yaml").symlink_to(kept)
+    ensure_private_dir(home)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o644
+    (home / "config.yaml").unlink()
+    os.mkfifo(home / "config.yaml")
+    ensure_private_dir(home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_configuration_of_somebody_else_keeps_its_mode(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("")
+    config.chmod(0o644)
+    os.chown(config, 54321, -1)
+    ensure_private_dir(tmp_path)
+    assert stat.S_IMODE(config.stat().st_mode) == 0o644
+
+
 def test_a_shared_folder_of_the_system_is_refused_and_left_alone(tmp_path: Path) -> None:
     shared = tmp_path / "tmp"
     shared.mkdir()

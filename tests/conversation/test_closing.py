@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import LoggedEvent
+from acp_agent.conversation.events import CallView, LoggedEvent
 from acp_agent.conversation.messages import AssistantMessage
 from support.logs import is_legal, legal_logs
 
@@ -18,7 +18,7 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
 ) -> None:
     broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
     context = broken
-    for event in closing_events(broken, "interrupted"):
+    for event in closing_events(broken, "interrupted", lambda call: CallView(call.name)):
         context = context.apply(LoggedEvent(context.head + 1, 0, event))
     assert is_legal(context.messages)
     assert context.partial is None
@@ -27,4 +27,4 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
         last = context.messages[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.id, last.text, last.stop_reason) == (broken.partial.message_id, broken.partial.text, "interrupted")
-    assert closing_events(context, "interrupted") == ()
+    assert closing_events(context, "interrupted", lambda call: CallView(call.name)) == ()

@@ -434,3 +434,23 @@ async def test_a_proxy_variable_is_honoured(monkeypatch: pytest.MonkeyPatch) -> 
         finally:
             await provider.aclose()
     assert texts(events) == ["via proxy"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_server_that_hangs_up_at_once_is_given_up_like_one_that_cannot_be_reached(dialect: str) -> None:
+    policy = RetryPolicy(attempts=50, base=0.01, connect_limit=0.1)
+    silent = [Reply(drop_after=BEFORE_HEADERS)] * 50
+    async with playing(dialect, *silent, policy=policy) as (provider, server):
+        seen, error = await failing(provider, request())
+    assert isinstance(error, ModelUnavailableError)
+    assert "closed the connection without a word" in str(error)
+    # By then the waits of 0.01, 0.02, 0.04 … seconds, up to a quarter shorter, come to more than the limit.
+    assert 1 <= len(seen) <= 4
+    assert len(server.calls) == len(seen) + 1
+    assert RetryPolicy().connect_limit < 15
+
+
+async def test_a_server_that_held_the_request_for_longer_before_it_hung_up_is_tried_again() -> None:
+    policy = RetryPolicy(attempts=3, base=0.01, connect_limit=0.0)
+    async with playing("chat", Reply(drop_after=BEFORE_HEADERS), Reply("ok"), policy=policy) as (provider, _):
+        assert texts(await collect(provider, request())) == ["ok"]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
+import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelRequestError, ModelStreamError
 from acp_agent.llm.failures import CallFailed, Endpoint, error_of, scrub, verdict, wait_asked_for
 from acp_agent.llm.retry import RetryPolicy
+from acp_agent.llm.transport import failure_of
 
 ENDPOINT = Endpoint("openai", "api.openai.com", "OPENAI_API_KEY", ("s3cret-value",))
 NOW = 1_767_225_600.0
@@ -90,6 +97,41 @@ def test_what_was_shown_is_kept() -> None:
 )
 def test_what_looks_like_a_key_is_scrubbed(key: str) -> None:
     assert scrub(f"Incorrect API key provided: {key}.", ()) == "Incorrect API key provided: [key]."
+
+
+SECRETS = st.text(min_size=4, max_size=12).filter(lambda text: text == text.strip() and text not in "before after")
+
+
+@given(SECRETS, st.sampled_from([str, repr, lambda text: repr(text.encode()), json.dumps]))
+def test_a_secret_is_scrubbed_however_it_is_escaped(secret: str, escaped: Callable[[str], str]) -> None:
+    assert scrub(f"before {escaped(secret)} after", (secret,)) in [
+        f"before {quote}[key]{end} after" for quote, end in [("", ""), ("'", "'"), ('"', '"'), ("b'", "'"), ('b"', '"')]
+    ]
+
+
+def test_of_two_secrets_the_longer_one_goes_first() -> None:
+    assert scrub("it is abcd-efgh", ("abcd", "abcd-efgh")) == "it is [key]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Illegal header value b'Bearer ab12cd34ef'", "Illegal header value b'Bearer [key]'"),
+        ('{"authorization": "bearer eyJ0.e30-x_1"}', '{"authorization": "bearer [key]"}'),
+        ("Bearer authentication failed", "Bearer authentication failed"),
+    ],
+)
+def test_a_bearer_token_is_scrubbed_though_nobody_knows_it(text: str, expected: str) -> None:
+    assert scrub(text, ()) == expected
+
+
+def test_a_request_that_is_no_http_is_not_tried_again() -> None:
+    failure = failure_of(httpx2.LocalProtocolError("Illegal header value b'x'"))
+    assert failure is not None
+    assert verdict(failure) == "refused"
+    error = error_of(failure, ENDPOINT, shown=False)
+    assert "cannot be sent" in str(error)
+    assert "OPENAI_API_KEY" in str(error)
 
 
 def test_an_endpoint_does_not_show_its_secrets() -> None:

@@ -66,6 +66,16 @@ def test_counts_are_replaced_and_never_added_up() -> None:
     assert answer.usage == m.Usage(9, 40, 5, 0)
 
 
+def test_a_zero_takes_no_count_back() -> None:
+    counted = {"input_tokens": 1000, "output_tokens": 1, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7}
+    last = {"input_tokens": 0, "output_tokens": 20, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    _, answer = messages(
+        {"type": "message_start", "message": {"usage": counted}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
+    )
+    assert answer.usage == m.Usage(1000, 20, 5, 7)
+
+
 def test_a_call_that_was_cut_off_keeps_its_raw_arguments() -> None:
     _, answer = messages(
         start(0, type="tool_use", id="toolu_1", name="write", input={}),

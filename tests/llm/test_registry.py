@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.config.settings import ModelSettings, ProviderSettings, Settings
+from acp_agent.config.settings import ModelPrices, ModelSettings, ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.llm.profiles import Prices
 from acp_agent.llm.provider import ModelRequest, TextDelta
 from acp_agent.llm.registry import Registry
 from support.models import Reply, model_server
@@ -121,10 +122,20 @@ async def test_the_picker_has_the_models_of_the_keys_and_of_the_configuration(tm
     assert not any(model.startswith("anthropic/") for model in models)
 
 
-@pytest.mark.parametrize("model", ["nobody/x", "claude", "/x", "openai/"])
+NO_MODELS = ["nobody/x", "claude", "/x", "openai/", "", "anthropic/ x y", " /x", "openai/x ", " openai/x", "openai/x\n"]
+
+
+@pytest.mark.parametrize("model", NO_MODELS)
 def test_a_name_that_means_nothing_is_explained(model: str) -> None:
+    registry = Registry(settings(), {})
+    assert not registry.knows(model)
     with pytest.raises(ConfigError, match=r"known are anthropic, openai|provider/model"):
-        Registry(settings(), {}).resolve(model)
+        registry.resolve(model)
+
+
+@pytest.mark.parametrize("model", ["anthropic/any-model", "openrouter/openai/gpt-6.2-sol", "mine/org/x", "ollama/x:7b"])
+def test_a_well_formed_name_of_a_built_in_or_configured_provider_is_known(model: str) -> None:
+    assert Registry(settings(ProviderSettings("mine", base_url=NOWHERE)), {}).knows(model)
 
 
 async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -140,6 +151,29 @@ async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.Monke
         with pytest.raises(ModelAuthError, match=variable):
             await registry.prewarm(model)
     await registry.aclose()
+
+
+@pytest.mark.parametrize(
+    ("model", "priced"),
+    [
+        ("openai/gpt-4o", True),
+        ("openrouter/openai/gpt-4o", True),
+        ("google/gemini-2.5-pro", True),
+        ("anthropic/claude-sonnet-4-6", True),
+        ("ollama/gpt-4o", False),
+        ("lmstudio/gpt-4o", False),
+        ("mine/claude-sonnet-4-6", False),
+    ],
+)
+def test_prices_are_those_of_the_one_who_charges_them(model: str, priced: bool) -> None:
+    registry = Registry(settings(ProviderSettings("mine", base_url=NOWHERE)), {})
+    assert (registry.profile(model).prices is not None) is priced
+
+
+def test_configured_prices_serve_any_provider() -> None:
+    models = {"mine/gpt-4o": ModelSettings(prices=ModelPrices(input=2, output=3))}
+    prices = Registry(settings(models=models), {}).profile("mine/gpt-4o").prices
+    assert prices == Prices(2, 2, 2, 3)
 
 
 async def test_the_window_is_what_the_user_says_then_the_provider_then_the_table() -> None:

@@ -10,7 +10,13 @@ import anyio
 import pytest
 
 from acp_agent.conversation import messages as m
-from acp_agent.errors import ContextOverflowError, ModelError, ModelStreamError, ModelUnavailableError
+from acp_agent.errors import (
+    ContextOverflowError,
+    ModelError,
+    ModelRequestError,
+    ModelStreamError,
+    ModelUnavailableError,
+)
 from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
 from acp_agent.llm.openai import OpenAIAccess
 from acp_agent.llm.openai_chat import OpenAIChatProvider
@@ -132,11 +138,19 @@ async def test_a_server_that_holds_the_connection_after_the_answer_holds_nobody(
     assert isinstance(seen[-1], Answered)
 
 
-async def test_done_alone_ends_a_chat() -> None:
+async def test_done_without_a_reason_to_finish_is_an_answer_that_broke_off() -> None:
     seen, error = await play("chat", encoded(BEGINNING["chat"]) + b"data: [DONE]\n\n")
-    assert error is None
-    assert isinstance(seen[-1], Answered)
-    assert seen[-1].stop_reason == "end_turn"
+    assert seen == [TextDelta("Hi")]
+    assert isinstance(error, ModelStreamError)
+
+
+@pytest.mark.parametrize("counted", [[], [{"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}]])
+async def test_a_call_without_a_reason_to_finish_never_runs(counted: list[dict[str, Any]]) -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "shell", "arguments": "{}"}}
+    begun = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]}]
+    seen, error = await play("chat", encoded(begun + counted) + b"data: [DONE]\n\n")
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ModelUnavailableError)
 
 
 async def test_a_server_that_counts_no_tokens_gets_an_estimate() -> None:
@@ -149,6 +163,33 @@ async def test_an_error_in_place_of_a_stream_with_status_200() -> None:
     body = json.dumps({"error": {"code": 400, "message": "maximum context length is 8192 tokens"}}).encode()
     _, error = await play("chat", body, kind="application/json")
     assert isinstance(error, ContextOverflowError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [('{"id": "x", "choices": [], "of": "hush-hush"}', "application/json"), ("\n<html>Log in</html>", "text/html")],
+)
+async def test_a_whole_answer_in_place_of_a_stream_is_shown_for_what_it_is(dialect: str, body: str, kind: str) -> None:
+    seen, error = await play(dialect, body.encode(), kind=kind)
+    assert seen == []
+    assert type(error) is ModelRequestError
+    assert "not with the stream" in str(error)
+    assert body.strip() in str(error)
+    assert "status" not in str(error)
+
+
+async def test_blank_lines_before_the_stream_are_no_other_kind_of_answer() -> None:
+    seen, error = await play("chat", b"\n\n" + encoded([*BEGINNING["chat"], *TERMINAL["chat"]]))
+    assert error is None
+    assert seen[0] == TextDelta("Hi")
+
+
+async def test_an_error_in_a_list_in_place_of_a_stream() -> None:
+    body = json.dumps([{"error": {"code": 503, "message": "high demand"}}]).encode()
+    seen, error = await play("chat", body, kind="application/json")
+    assert [type(event) for event in seen] == [Retrying]
+    assert "high demand" in str(error)
 
 
 async def test_responses_that_failed_are_tried_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
 from acp_agent.llm import anthropic_wire, openai_chat_wire, openai_responses_wire
+from acp_agent.llm.parts import wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
@@ -18,6 +20,8 @@ TEXT = st.sampled_from(["", " \n", "Hello", "Grüße, Welt", '{"a": 1}'])
 JSON: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     st.sampled_from("abc"), st.none() | st.booleans() | st.integers(-5, 5) | TEXT, max_size=2
 )
+NAME = st.sampled_from(["read", "mcp__git__log"]) | st.text(max_size=70)
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 IMAGE = st.sampled_from([m.Image("aWk=", "image/png"), m.Image("aWk=", "image/tiff"), m.Image("", "image/png")])
 USER_PART = st.one_of(
     TEXT.map(m.Text),
@@ -47,7 +51,7 @@ def histories(draw: st.DrawFn) -> tuple[m.Message, ...]:
             continue
         said: list[m.AssistantPart] = list(draw(st.lists(THINKING | TEXT.map(m.Text), max_size=3)))
         calls = [
-            m.ToolCall(f"call_{number}_{index}", "read", draw(JSON), invalid=draw(st.none() | st.just("{")))
+            m.ToolCall(f"call_{number}_{index}", draw(NAME), draw(JSON), invalid=draw(st.none() | st.just("{")))
             for index in range(draw(st.integers(0, 3)))
         ]
         messages.append(m.AssistantMessage(f"a{number}", (*said, *calls)))
@@ -98,6 +102,17 @@ def unmarked(value: Any) -> Any:
     return [unmarked(inner) for inner in value] if isinstance(value, list) else value
 
 
+@given(st.from_regex(LEGAL_NAME, fullmatch=True) | st.text(max_size=70))
+@example("functions.read")
+@example("")
+@example("n" * 65)
+def test_a_name_that_a_model_made_up_becomes_legal_and_a_legal_one_stays(name: str) -> None:
+    sent = wire_name(name)
+    assert LEGAL_NAME.fullmatch(sent)
+    assert wire_name(sent) == sent
+    assert sent == name or not LEGAL_NAME.fullmatch(name)
+
+
 # Anthropic -----------------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +141,7 @@ def test_anthropic_history_is_legal(history: tuple[m.Message, ...], tools: bool,
         for block in message["content"]:
             assert block["type"] != "text" or block["text"].strip()
             assert block["type"] != "tool_result" or block["content"]
+            assert block["type"] != "tool_use" or LEGAL_NAME.fullmatch(block["name"])
             if block["type"] in ("thinking", "redacted_thinking"):
                 assert "cache_control" not in block
         if uses:
@@ -165,6 +181,7 @@ def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
         assert item.get("type") != "reasoning" or "assistant" in following.values() or "type" in following
         if item.get("type") == "function_call":
             open_calls.append(item["call_id"])
+            assert LEGAL_NAME.fullmatch(item["name"])
             json.loads(item["arguments"])
         elif item.get("type") == "function_call_output":
             open_calls.remove(item["call_id"])
@@ -200,6 +217,7 @@ def test_chat_history_is_legal(history: tuple[m.Message, ...], images: bool) -> 
             assert message.get("content") or message.get("tool_calls")
         for call in message.get("tool_calls", []):
             open_calls.append(call["id"])
+            assert LEGAL_NAME.fullmatch(call["function"]["name"])
             json.loads(call["function"]["arguments"])
         before = message["role"]
     assert not open_calls

@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
-from acp_agent.recipes import Argument, HookBinding, Recipe
+from acp_agent.recipes import Argument, HookBinding, Known, Recipe
 from acp_agent.recipes.front_matter import parse_recipe, split
 
 HANDLERS = {"turn_end": ["swap_context", "append_context"], "agent_stop": ["export_markdown"]}
+TOOLS = ("read", "write", "grep")
+KNOWN = Known(HANDLERS, TOOLS, {"squash": ("turn_end", "swap_context")})
 
 
 def parse(text: str, name: str = "note") -> Recipe:
-    return parse_recipe(text, name=name, source=Path("/r/note.md"), origin="user", handlers=HANDLERS)
+    return parse_recipe(text, name=name, source=Path("/r/note.md"), origin="user", known=KNOWN)
 
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=10).filter(
@@ -120,6 +122,8 @@ def test_no_tools_and_all_tools_are_told_apart() -> None:
         ("\nallowed_commands: null", 3, "allowed_commands", "is empty; write [] for none at all"),
         ("allowed_tools: read", 2, "allowed_tools", "should be a list, such as [one, two]"),
         ("allowed_tools:\n  - read\n  - 5", 4, "allowed_tools.1", "should be a valid string"),
+        ("allowed_tools: [raed]", 2, "allowed_tools.0", "there is no tool 'raed'; did you mean `read`?"),
+        ("allowed_tools:\n- read\n- zebra", 4, "allowed_tools.1", "'zebra'; known are: grep, read, write"),
         ("name: other", 2, "name", "says 'other', but the file is note.md"),
         ("description: [a]", 2, "description", "should be a valid string"),
         ("arguments:\n  instructions: {}", 3, "arguments.instructions", "stands for the rest of the command line"),
@@ -145,6 +149,33 @@ def test_a_mistake_is_named_with_its_line_in_the_file(matter: str, line: int, ke
         parse(f"---\n{matter}\n---\nbody\n")
     assert words in caught.value.message
     assert (caught.value.line, caught.value.key) == (line, key)
+
+
+def test_a_caller_who_does_not_know_the_tools_gets_any_name() -> None:
+    known = Known(HANDLERS)
+    recipe = parse_recipe(
+        "---\nallowed_tools: [zebra]\n---\nx", name="note", source=Path("note.md"), origin="user", known=known
+    )
+    assert recipe.allowed_tools == ("zebra",)
+
+
+@pytest.mark.parametrize(
+    ("matter", "line"),
+    [
+        ("", 1),
+        ("---\ndescription: x\n---\n", 1),
+        ("---\ndescription: x\nhooks: {}\n---\n", 3),
+        ("---\nhooks:\n  turn_end: {handler: append_context}\n---\n", 2),
+        ("---\nhooks:\n  agent_stop: {handler: export_markdown}\n---\n", 2),
+    ],
+)
+def test_a_recipe_of_a_name_that_has_a_duty_must_keep_its_hook(matter: str, line: int) -> None:
+    with pytest.raises(DocumentError, match=r"must have `turn_end: \{handler: swap_context\}`") as caught:
+        parse(f"{matter}body\n", "squash")
+    assert (caught.value.line, caught.value.key) == (line, "hooks")
+    assert parse(f"{matter}body\n", "note").body == "body\n"
+    kept = parse("---\nhooks:\n  turn_end: {handler: swap_context}\n---\nbody\n", "squash")
+    assert kept.hooks == {"turn_end": HookBinding("swap_context")}
 
 
 @pytest.mark.parametrize(("text", "line"), [("", 1), ("---\nname: note\n---\n \n", 4), ("\n\n", 1)])

@@ -67,6 +67,26 @@ def test_an_error_names_file_line_and_key_and_the_other_recipes_load(folders: Fo
     assert str(error).startswith(f"{folders.user / 'bad.md'}:4: hooks.turn_end.handler: no handler 'burn'")
 
 
+def test_an_override_that_would_lose_its_hook_leaves_the_built_in_recipe_in_use(folders: Folders) -> None:
+    (folders.builtin / "squash.md").write_text("---\nhooks:\n  turn_end: {handler: swap_context}\n---\nx")
+    (folders.project / "squash.md").write_text("Tell me all.")
+    (folders.user / "tools.md").write_text("---\nallowed_tools: [raed]\n---\nx")
+    library = RecipeLibrary.discover(
+        folders.builtin,
+        folders.user,
+        folders.project,
+        HANDLERS,
+        tools=("read",),
+        required_hooks={"squash": ("turn_end", "swap_context")},
+    )
+    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {"squash": "builtin"}
+    tools, squash = library.errors
+    assert (tools.source, tools.line) == (str(folders.user / "tools.md"), 2)
+    assert "did you mean `read`?" in str(tools)
+    assert squash.source == str(folders.project / "squash.md")
+    assert "swap_context" in str(squash)
+
+
 def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Folders, tmp_path: Path) -> None:
     (folders.user / "Shout.md").write_text("x")
     (folders.user / "two words.md").write_text("x")

@@ -42,7 +42,7 @@ def test_arguments_come_from_the_caller_then_from_defaults_and_else_are_empty() 
 
 def test_a_missing_required_argument_is_named_with_what_it_is_for() -> None:
     error = failure("x", Argument("branch", "the branch to review", required=True))
-    assert "needs the argument `branch` (the branch to review)" in str(error)
+    assert "needs the argument `branch` (the branch to review); begin with it, as in `/note branch=…`" in str(error)
     assert render(recipe("{{ b }}", Argument("b", default="main", required=True)), {}, "") == "main"
 
 

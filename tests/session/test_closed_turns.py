@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, LoggedEvent, TurnEnded, UserPrompted
+from acp_agent.conversation.events import CallView, Event, LoggedEvent, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import Text
 from acp_agent.llm.anthropic_wire import wire_messages
 from support.logs import legal_logs
@@ -22,7 +22,7 @@ def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
 ) -> None:
     context = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
     new: tuple[Event, ...] = (
-        *closing_events(context, "interrupted"),
+        *closing_events(context, "interrupted", lambda call: CallView(call.name)),
         TurnEnded("interrupted"),
         UserPrompted("msg_next", (Text("Go on."),)),
     )

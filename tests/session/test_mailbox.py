@@ -35,8 +35,7 @@ def test_it_is_a_queue_from_which_prompts_can_be_withdrawn(steps: list[tuple[str
                 model = deque(item for item in model if item is not wanted)
             elif step == "cancel":
                 mailbox.cancel_first()
-                if model:
-                    assert await model.popleft().wait() == "cancelled"
+                assert all(item.cancelled for item in [*model][:1])
             elif step == "empty":
                 assert mailbox.empty() == tuple(model)
                 model.clear()
@@ -83,3 +82,13 @@ async def test_only_the_first_answer_of_a_prompt_counts() -> None:
     failed.answer("end_turn")
     with pytest.raises(AgentError, match="No"):
         await failed.wait()
+
+
+async def test_a_cancel_before_its_turn_marks_the_oldest_prompt_alone_and_leaves_it_in_place() -> None:
+    mailbox, first, second = Mailbox(), ticket(), ticket()
+    mailbox.cancel_first()
+    mailbox.put(first)
+    mailbox.put(second)
+    mailbox.cancel_first()
+    assert (first.cancelled, second.cancelled) == (True, False)
+    assert await mailbox.take() is first

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.client import connected_agent
+import pytest
+
+from support.client import AgentError, connected_agent
 from support.compactions import asked_last, bare, messages, shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
@@ -27,6 +29,15 @@ allowed_tools: [shell]
 allowed_commands: ["echo tests*"]
 ---
 Run them.
+"""
+DIFF = """\
+---
+description: Explain a change
+arguments:
+  branch: {description: the branch to look at, required: true}
+  style: {default: short}
+---
+Explain {{ branch }}, {{ style }}.{% if instructions %} Mind: {{ instructions }}{% endif %}
 """
 BROKEN = "---\nname: broken\nno_such_key: 1\n---\nText.\n"
 
@@ -75,6 +86,49 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
         await agent.load(session, repo.path)
         prompts = list(agent.texts("user_message_chunk", since=begun).values())
         assert [prompt for prompt in prompts if prompt] == ["/review the {{ cart }}", "/review", "/unknown thing"]
+
+
+async def test_arguments_are_given_in_front_and_a_missing_one_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path / "state" / "recipes", diff=DIFF)
+    async with (
+        model_server([Reply("Fine."), Reply("Fine."), Reply("Fine.")], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        offers = (await agent.wait_update("available_commands_update"))["availableCommands"]
+        [hint] = [offer["input"]["hint"] for offer in offers if offer["name"] == "diff"]
+        assert hint == "branch=… style=… instructions"
+
+        with pytest.raises(AgentError, match=r"needs the argument `branch`.*the branch to look at") as error:
+            await agent.prompt(session, "/diff the tests")
+        assert "/diff branch=…" in error.value.message
+        assert not server.calls
+
+        await agent.prompt(session, '/diff branch=main style="in two\nwords" the tests')
+        mention = {"type": "resource_link", "uri": "file:///shop/cart.py", "name": "cart.py"}
+        words = [{"type": "text", "text": "/diff branch="}, mention, {"type": "text", "text": " a"}]
+        await agent.prompt(session, words)
+        assert asked_last(server.calls[0].body) == "Explain main, in two\nwords. Mind: the tests"
+        [rendered, *_] = messages(server.calls[1].body)[-1]["content"]
+        assert rendered["text"] == "Explain file:///shop/cart.py, short. Mind: a"
+
+
+async def test_an_override_of_compact_without_its_hook_is_named_and_the_built_in_one_compacts(tmp_path: Path) -> None:
+    write(tmp_path / "state" / "recipes", compact="Tell me all.\n", looks="---\nallowed_tools: [raed]\n---\nLook.\n")
+    async with (
+        model_server([Reply("The cart adds prices. " * 60), Reply("# Goal\nCount.")], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        offers = (await agent.wait_update("available_commands_update"))["availableCommands"]
+        assert [offer["name"] for offer in offers] == ["compact"]
+        said = " ".join(str(notice) for notice in agent.updates(kind="notice"))
+        assert "compact.md:1: hooks: a recipe named `compact` must have `turn_end: {handler: swap_context}`" in said
+        assert "looks.md:2: allowed_tools.0: there is no tool 'raed'; did you mean `read`?" in said
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact")
+        [compaction] = shown_compactions(agent)
+        assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nCount.")
 
 
 async def test_a_recipe_limits_what_may_run_and_not_what_the_model_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    CallView,
     ContextSwapped,
     LoggedEvent,
     NoteAdded,
@@ -30,7 +31,7 @@ def replayed(log: Iterable[LoggedEvent]) -> list[Update]:
             yield logged
 
     async def collect() -> list[Update]:
-        return [update async for update in replay(events())]
+        return [update async for update in replay(events(), lambda call: CallView(call.name))]
 
     return anyio.run(collect)
 

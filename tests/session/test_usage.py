@@ -56,5 +56,5 @@ async def test_the_cost_of_a_summary_counts_whether_it_was_used_or_not(tmp_path:
             await agent.prompt(session, prompt)
         first, compacted, last = (meter["cost"]["amount"] for meter in agent.updates(kind="usage_update"))
         # Three dollars for a million tokens.
-        assert compacted - first == pytest.approx(9)
-        assert last - compacted == pytest.approx(0.003)
+        assert compacted - first == pytest.approx(9, abs=1e-4)  # and the odd token of the answers
+        assert last - compacted == pytest.approx(0.003, abs=1e-4)

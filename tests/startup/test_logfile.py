@@ -67,4 +67,6 @@ def test_a_full_log_is_rotated_and_stays_private(tmp_path: Path, root_logger: lo
 def test_a_folder_that_cannot_be_made_is_no_reason_not_to_work(tmp_path: Path, root_logger: logging.Logger) -> None:
     (tmp_path / "file").write_text("")
     assert start_logging(tmp_path / "file" / "logs", {}) is None
+    assert start_logging(tmp_path / "home" / "logs", {}) is None, "whose parents are not the log's to make"
+    assert not (tmp_path / "home").exists()
     logging.getLogger("acp_agent.test").error("goes nowhere")

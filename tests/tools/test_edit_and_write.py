@@ -145,6 +145,25 @@ async def test_a_file_outside_of_the_roots_is_named_by_its_real_path(workspace: 
     assert prepared.access.outside == (tmp_path.resolve() / "new",)
 
 
+async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_not_written(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for name in ("out", "sub/.git"):
+        elsewhere.mkdir(exist_ok=True)
+        prepared = await workspace.prepare("write", path=f"{name}/new", content="x")
+        place = workspace.root / name
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(elsewhere)
+        with pytest.raises(ToolError, match="leads somewhere else"):
+            await workspace.run(prepared)
+        assert list(elsewhere.iterdir()) == []
+    again = await workspace.prepare("write", path="out/new", content="x")
+    assert again.access.outside == (elsewhere.resolve() / "new",)
+    await workspace.run(again)
+    assert (elsewhere / "new").read_text() == "x"
+
+
 class EditorFiles:
     """An editor's buffers: not what is on the disk. Some editors answer a missing file with an empty text."""
 
@@ -154,7 +173,7 @@ class EditorFiles:
     async def read_text(self, path: Path) -> str:
         return self.buffers.get(path, "")
 
-    async def write_text(self, path: Path, text: str) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
         self.buffers[path] = text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -23,10 +24,14 @@ PATTERNS = [
     "**/b", "a/**/b", "*", "!*/", "!*.py", "/*", "!/a", "!/a/", "*.min.*", "[ab]", "[!a]", "?", "x.*", "**/build/**",
     "\\#h", "\\!n", "\\[x\\]", "with space", "with\\ space", "a   ", "# comment", "", "!a/b/", "a/*", "!a/x.py", ".*",
     "*/", "[a-c]/y.log", "/", "!", "b/*/", "**", "!**/x.py", "build/**/", "[",
+    "a/**/", "**b", "a/**b", "***", "a/***/b", "*i*l*", "x*y", "*.*.*", "[[:alpha:]]", "[[:nope:]]", "[]x[]*",
+    "[^a-c]*", "[b/c]", "a//", "//", "a\\", "\\a/\\b", "a\\/b", "[a-", "[\\]]", "[a\\-c]", "[c-a]", "[!c-a]", "a\\ ",
+    "/**", "?*?",
 ]  # fmt: skip
 
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".join)
-rules = st.lists(st.sampled_from(PATTERNS), max_size=4)
+odd_patterns = st.text("abx.*?[]!^-:\\/ ", max_size=8)
+rules = st.lists(st.sampled_from(PATTERNS) | odd_patterns, max_size=4)
 
 
 def make_tree(root: Path, files: list[str], ignores: dict[str, list[str]], end: str = "\n") -> None:
@@ -89,6 +94,27 @@ async def test_a_walk_finds_what_git_finds(
     (root / ".git" / "info" / "exclude").write_bytes((end.join(exclude) + end).encode())
     make_tree(root, files, ignores, end)
     assert await by_walk(root) == by_git(root)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("*a" * 14 + "*b", "a" * 200),
+        ("**/a/" * 14 + "b", "a/" * 90 + "c"),
+        ("*a/" * 14 + "b", "a/" * 90 + "c"),
+        ("[a]*" * 60 + "b", "a" * 200),
+        ("?*" * 100 + "b", "a" * 200),
+    ],
+)
+def test_no_pattern_takes_for_ever(pattern: str, name: str) -> None:
+    # In a process of its own: an expression that backtracks could not be interrupted in this one.
+    code = (
+        "import sys; from acp_agent.tools.patterns import matcher;"
+        "pattern, name = sys.argv[1:]; print(matcher(pattern)(name))"
+    )
+    command = [sys.executable, "-c", code, pattern, name]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+    assert done.stdout == "False\n"
 
 
 async def test_the_rules_above_a_directory_count_in_it(tmp_path: Path) -> None:

@@ -133,6 +133,16 @@ async def test_a_file_below_a_file_is_refused(workspace: Workspace) -> None:
     assert "not a directory" in await refusal(workspace, "a.py/b")
 
 
+async def test_a_file_that_leads_elsewhere_by_the_time_it_is_allowed_is_not_read(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("x")
+    prepared = await workspace.prepare("read", path="link")
+    (workspace.root / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(ToolError, match="leads somewhere else"):
+        await workspace.run(prepared)
+
+
 async def test_reading_outside_of_the_roots_says_so(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (workspace.root / "link").symlink_to(tmp_path / "secret")

@@ -72,7 +72,18 @@ async def test_searching_outside_of_the_roots_says_so(
 ) -> None:
     prepared = await workspace.prepare(tool, path="..", **extra)
     assert prepared.access.outside == (workspace.root.resolve().parent,)
-    assert prepared.access.effect == "read"
+    assert (prepared.access.effect, prepared.access.subject) == ("read", tool)
+
+
+@pytest.mark.parametrize(("tool", "extra"), [("list", {}), ("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})])
+async def test_a_directory_that_leads_elsewhere_by_the_time_it_is_allowed_is_not_searched(
+    workspace: Workspace, tmp_path: Path, tool: str, extra: dict[str, JsonValue]
+) -> None:
+    (tmp_path / "secret").mkdir()
+    prepared = await workspace.prepare(tool, path="sub", **extra)
+    (workspace.root / "sub").symlink_to(tmp_path / "secret")
+    with pytest.raises(ToolError, match="leads somewhere else"):
+        await workspace.run(prepared)
 
 
 # glob

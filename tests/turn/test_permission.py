@@ -48,10 +48,20 @@ def test_a_grant_spares_a_question_and_lifts_no_ban(mode: str, effect: Effect, o
     assert judge(mode, access, {"something else"}) == asked
 
 
-def test_a_grant_holds_for_its_kind_of_call_and_outside_for_its_directory_alone() -> None:
+def test_a_grant_holds_for_its_kind_of_call_and_outside_for_that_path_alone() -> None:
     inside, git = Access("edit", (), "edit"), Access("execute", (), "shell: git")
     near, far = Access("edit", OUTSIDE, "edit"), Access("edit", (Path("/far/a.py"),), "edit")
     subjects = {grant_subject(access) for access in (inside, git, near, far)}
     assert len(subjects) == 4
-    assert grant_subject(Access("edit", (Path("/elsewhere/b.py"),), "edit")) == grant_subject(near)
+    assert grant_subject(Access("edit", (Path("/elsewhere/b.py"),), "edit")) != grant_subject(near)
     assert grant_subject(Access("read", OUTSIDE)) != grant_subject(near)
+
+
+@pytest.mark.parametrize("kind", ["list", "glob", "grep", "read"])
+def test_a_grant_to_look_at_a_directory_outside_covers_neither_what_is_around_it_nor_another_look(kind: str) -> None:
+    listed = grant_subject(Access("read", (Path("/etc"),), "list"))
+    assert judge("ask", Access("read", (Path("/etc"),), "list"), {listed}) == "allow"
+    for path in ("/", "/home", "/etc/ssh", "/etcetera"):
+        assert judge("ask", Access("read", (Path(path),), kind), {listed}) == "ask"
+    if kind != "list":
+        assert judge("ask", Access("read", (Path("/etc"),), kind), {listed}) == "ask"

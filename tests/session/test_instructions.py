@@ -1,0 +1,150 @@
+"""The system prompt: which instruction files are read into it, and which are not."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.session.instructions import MAX_FILE_BYTES, load_instructions, read_instructions
+from support.client import connected_agent
+
+TODAY = date(2026, 1, 2)
+SECRET = "a secret of somebody else's"
+
+
+class Places:
+    """A home, a repository with a folder in it, and a file outside of both."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.repo, self.outside = root / "home", root / "repo", root / "secret"
+        self.below = self.repo / "src"
+        self.home.mkdir()
+        self.below.mkdir(parents=True)
+        (self.repo / ".git").mkdir()
+        self.outside.write_text(SECRET)
+
+    def load(self, cwd: Path | None = None, *additional: Path) -> InstructionsLoaded:
+        return load_instructions(cwd or self.below, additional, self.home, TODAY)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(places: Places) -> None:
+    files = [places.home / "AGENTS.md", places.repo / "CLAUDE.md", places.below / "AGENTS.md"]
+    for number, file in enumerate(files):
+        file.write_text(f"Rule {number}.\n")
+    (places.repo.parent / "AGENTS.md").write_text("Above the repository.")
+    loaded = places.load()
+    assert loaded.sources == tuple(str(file) for file in files)
+    assert [loaded.text.index(f"Rule {number}.") for number in range(3)] == sorted(
+        loaded.text.index(f"Rule {number}.") for number in range(3)
+    )
+    assert "Above the repository." not in loaded.text
+
+
+async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(places: Places) -> None:
+    os.mkfifo(places.repo / "AGENTS.md")
+    (places.repo / "CLAUDE.md").mkdir()
+    os.mkfifo(places.home / "AGENTS.md")
+    (places.home / "CLAUDE.md").symlink_to("/dev/zero")
+    with anyio.fail_after(5):
+        loaded = await read_instructions((places.repo,), places.home)
+    assert loaded.sources == ()
+    assert f"({places.repo / 'AGENTS.md'} is not a regular file and was not read.)" in loaded.text
+    assert f"({places.repo / 'CLAUDE.md'} could not be read: Is a directory.)" in loaded.text
+    assert f"({places.home / 'AGENTS.md'} is not a regular file and was not read.)" in loaded.text
+    assert f"({places.home / 'CLAUDE.md'} is not a regular file and was not read.)" in loaded.text
+
+
+async def test_a_pipe_for_a_file_holds_up_neither_a_session_nor_the_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "AGENTS.md")
+    async with connected_agent(home=tmp_path / "home") as agent:
+        await agent.new_session(tmp_path)
+        await agent.close_stdin()
+        assert await agent.wait_exit() == 0
+
+
+def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> None:
+    with (places.repo / "AGENTS.md").open("wb") as file:
+        file.write(b"begin ")
+        file.truncate(1 << 40)  # a terabyte, of which nothing is on the disk
+    text = places.load().text
+    assert "begin" in text
+    assert f"only its first {MAX_FILE_BYTES // 1024} KiB are here" in text
+
+
+@pytest.mark.parametrize("target", ["../secret", "/proc/self/environ", "../repository-beside/AGENTS.md"])
+def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(places: Places, target: str) -> None:
+    beside = places.repo.parent / "repository-beside"
+    beside.mkdir()
+    (beside / "AGENTS.md").write_text(SECRET)
+    link = places.repo / "AGENTS.md"
+    link.symlink_to(target)
+    loaded = places.load()
+    named = link.exists()  # not on macOS, which has no /proc
+    notice = f"({link} is a link that leads out of the project and was not read.)"
+    assert (notice in loaded.text) == named
+    assert loaded.sources == ()
+    assert SECRET not in loaded.text
+    assert "PATH=" not in loaded.text
+
+
+def test_a_link_is_followed_all_the_way_before_it_is_judged(places: Places) -> None:
+    (places.repo / "docs").symlink_to(places.repo.parent)
+    (places.repo / "hop").symlink_to("docs/secret")
+    (places.below / "AGENTS.md").symlink_to("../hop")
+    assert SECRET not in places.load().text
+
+
+def test_outside_of_a_repository_a_link_may_lead_within_its_directory(places: Places, tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    for directory in (plain, other):
+        directory.mkdir()
+        (directory / "rules.md").write_text(f"The rules of {directory.name}.")
+        (directory / "AGENTS.md").symlink_to("rules.md")
+        (directory / "CLAUDE.md").symlink_to("../secret")
+    loaded = places.load(plain, other)
+    assert loaded.sources == (str(plain / "AGENTS.md"), str(other / "AGENTS.md"))
+    assert loaded.text.count("leads out of the project") == 2
+    assert SECRET not in loaded.text
+
+
+def test_links_within_the_repository_are_read_once(places: Places) -> None:
+    (places.repo / "AGENTS.md").write_text("Rules.")
+    (places.repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    (places.below / "AGENTS.md").symlink_to("../AGENTS.md")
+    loaded = places.load()
+    assert loaded.sources == (str(places.repo / "AGENTS.md"),)
+    assert loaded.text.count("Rules.") == 1
+
+
+def test_the_home_s_own_file_may_link_anywhere(places: Places) -> None:
+    (places.home / "AGENTS.md").symlink_to(places.outside)
+    assert SECRET in places.load().text
+
+
+def test_a_working_directory_that_was_reached_by_a_link_is_read_all_the_same(places: Places, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "AGENTS.md").write_text("Rules.")
+    (places.repo / "linked").symlink_to(real)
+    (tmp_path / "repository").symlink_to(places.repo)
+    (places.repo / "AGENTS.md").write_text("The root's.")
+    assert "Rules." in places.load(places.repo / "linked").text
+    assert "The root's." in places.load(tmp_path / "repository" / "src").text
+
+
+def test_a_link_that_leads_nowhere_is_nothing_and_a_loop_is_named(places: Places) -> None:
+    (places.repo / "AGENTS.md").symlink_to("gone.md")
+    (places.repo / "CLAUDE.md").symlink_to("CLAUDE.md")
+    loaded = places.load()
+    assert "AGENTS.md" not in loaded.text
+    assert f"({places.repo / 'CLAUDE.md'} could not be read: " in loaded.text
