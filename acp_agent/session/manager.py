@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -172,9 +173,12 @@ def _directory(param: str, path: str) -> Path:
     if not Path(path).is_absolute():
         raise InvalidParamsError(f"{param}: {path!r} is not an absolute path. Send the directory's full path.")
     try:
-        Path(path).exists()
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
     except (OSError, ValueError) as error:
-        raise InvalidParamsError(f"{param}: {path[:100]!r} is no path that can exist ({error}).") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidParamsError(f"{param}: {path[:100]!r} is no path that can be opened ({reason}).") from error
     return Path(path)
 
 

@@ -219,7 +219,8 @@ async def test_a_session_is_one_that_a_client_without_compaction_understands(
             editor.forget()
             await connection.resume_session(cwd=cwd, session_id=session)
             await editor.until(schema.UsageUpdate)
-            assert {type(update) for update in editor.updates} == {schema.AvailableCommandsUpdate, schema.UsageUpdate}
+            kinds = {schema.AvailableCommandsUpdate, schema.SessionInfoUpdate, schema.UsageUpdate}
+            assert {type(update) for update in editor.updates} == kinds
             await ask(connection, session, "And now?")
             assert editor.said() == "Nothing."
             seen |= editor.kinds

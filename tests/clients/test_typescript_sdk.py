@@ -82,7 +82,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     assert said(phases["after load"]) == "The total was repaired."
     assert json.dumps("".join(SUMMARY))[1:-1] in after_load
     assert "I look first." not in after_load
-    assert kinds(phases["resume"]) == {"available_commands_update", "usage_update"}
+    assert kinds(phases["resume"]) == {"available_commands_update", "session_info_update", "usage_update"}
     assert facts["resumed"]["modes"]["currentModeId"] == "plan"
     assert said(phases["after resume"]) == "Nothing."
     assert "The total was repaired." in after_resume
