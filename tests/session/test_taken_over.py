@@ -1,0 +1,126 @@
+"""A session that is opened again, closed or changed by somebody else while it works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.client import AgentError
+from support.editors import AVANTE, ZED_BETA
+from support.replies import Reply, ToolCall, Usage
+from support.stage import PATIENCE, stage
+
+REFUSED = {"type": "error", "error": {"type": "invalid_request_error", "message": "image exceeds 5 MB"}}
+LONG = "The cart adds prices. " * 300
+
+
+async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_it_had_said(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "echo begun; sleep 60"})
+    replies = [Reply("I look.", tool_calls=[call]), Reply("Again.")]
+    async with stage(tmp_path, *replies, mode="full-access", editor=AVANTE) as it:
+        running = await it.agent.start_prompt(it.session, "Look")
+        await it.agent.wait_for(lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw, PATIENCE)
+        begun = len(it.agent.lines)
+        await it.agent.load(it.session, it.folder)
+        assert await running.result() == {"stopReason": "cancelled"}
+        [replayed] = [update for update in it.agent.updates(since=begun) if update["sessionUpdate"] == "tool_call"]
+        assert (replayed["kind"], replayed["status"]) == ("execute", "failed")
+        assert replayed["title"].startswith("echo begun")
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+
+
+async def test_a_session_that_is_loaded_while_it_is_closed_works(tmp_path: Path) -> None:
+    # The laws of the harness take the session for closed once both are answered.
+    async with stage(tmp_path, Reply("Never", hold=anyio.Event()), Reply("Here."), laws=False) as it:
+        running = await it.agent.start_prompt(it.session, "Wait")
+        await it.held()
+        closing = await it.agent.start_request("session/close", {"sessionId": it.session})
+        await it.agent.load(it.session, it.folder)
+        await closing.result()
+        assert await running.result() == {"stopReason": "cancelled"}
+        assert await it.prompt("And now?") == {"stopReason": "end_turn"}
+
+
+async def test_a_session_that_is_opened_elsewhere_works_there(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "only-here.txt").write_text("x")
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("list", {})]), Reply("Done.")) as it:
+        await it.agent.load(it.session, elsewhere)
+        await it.prompt("What is here?")
+        assert it.server.calls[1].mentions("only-here.txt")
+
+
+async def test_a_setting_changed_by_another_process_does_not_end_the_running_turn(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    async with stage(tmp_path, Reply(["One", " two."], hold=hold, hold_after=1), Reply("Three.")) as it:
+        running = await it.agent.start_prompt(it.session, "Count")
+        await it.update("agent_message_chunk")
+        async with it.restarted() as other:
+            await other.agent.load(it.session, it.folder)
+            await other.agent.set_mode(it.session, "plan")
+        hold.set()
+        assert await running.result() == {"stopReason": "end_turn"}
+        await it.prompt("Go on")
+        assert it.server.calls[1].mentions("One two.")
+
+
+async def test_a_prompt_that_was_cancelled_before_its_turn_is_kept_and_the_model_never_sees_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Yes.")) as it:
+        early = await it.agent.start_prompt(it.session, "Forget this")
+        await it.agent.notify("session/cancel", {"sessionId": it.session})
+        assert await early.result() == {"stopReason": "cancelled"}
+        assert await it.prompt("Are you there?") == {"stopReason": "end_turn"}
+        begun = len(it.agent.lines)
+        await it.agent.load(it.session, it.folder)
+        said = list(it.agent.texts("user_message_chunk", since=begun).values())
+        assert said == ["Forget this", "Are you there?"]
+        [call] = it.server.calls
+        assert not call.mentions("Forget this")
+
+
+async def test_a_model_that_is_switched_to_during_a_compaction_gets_its_own_requests(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [
+        Reply(LONG, usage=Usage(14_000, 400)),
+        Reply(["# Goal", "\nA cart."], hold=hold, hold_after=1, usage=Usage(15_000, 20)),
+        Reply("Two."),
+    ]
+    window: dict[str, str | None] = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
+    async with stage(tmp_path, *script, env=window, editor=ZED_BETA) as it:
+        await it.prompt("One?")
+        second = await it.agent.start_prompt(it.session, "Two?")
+        await it.update("compaction_summary_chunk")
+        await it.agent.set_config_option(it.session, "model", "anthropic/claude-other")
+        hold.set()
+        assert await second.result() == {"stopReason": "end_turn"}
+        assert [call.body["model"] for call in it.server.calls] == ["claude-test", "claude-test", "claude-other"]
+        statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
+        assert statuses == ["in_progress", "completed"]
+
+
+async def test_a_prompt_that_the_provider_refuses_is_left_out_so_that_the_next_one_is_answered(tmp_path: Path) -> None:
+    poison = "POISON"
+    replies = [Reply("Hello."), Reply(http_status=400, body=REFUSED), Reply("Yes.")]
+    async with stage(tmp_path, *replies) as it:
+        await it.prompt("Hi")
+        with pytest.raises(AgentError, match="left out") as error:
+            await it.prompt(poison)
+        assert error.value.message == error.value.data["details"]
+        assert await it.prompt("Are you well?") == {"stopReason": "end_turn"}
+        assert not it.server.calls[-1].mentions(poison)
+        begun = len(it.agent.lines)
+        await it.agent.load(it.session, it.folder)
+        assert poison in it.agent.texts("user_message_chunk", since=begun).values()
+
+
+async def test_what_no_notice_can_say_is_said_in_the_next_turn(tmp_path: Path) -> None:
+    files = {".acp-agent/recipes/broken.md": "---\nnonsense: 1\n---\nText\n"}
+    async with stage(tmp_path, Reply("Yes."), files=files) as it:
+        assert it.agent.updates(kind="notice") == []
+        await it.prompt("Hi")
+        assert "broken.md" in it.agent.text()
+        [call] = it.server.calls
+        assert not call.mentions("broken.md")
