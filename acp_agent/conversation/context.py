@@ -77,6 +77,9 @@ class Context:
     :ivar files: digest of each file version that the model has seen since the last compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
     :ivar partial: the part of an unfinished answer that the log holds.
+    :ivar before_turn: the entries before the newest prompt, whose seq is `prompted`: what a refusal goes back to, also
+        where the turn was compacted meanwhile. Known only to a fold that has seen that prompt, so it does not count
+        when contexts are compared; whoever folds a tail begins before a prompt that was refused.
     """
 
     head: int = 0
@@ -98,6 +101,8 @@ class Context:
     files: Files = field(default_factory=dict[str, "str | None"])
     turn_from: int | None = None
     partial: Partial | None = None
+    before_turn: tuple[Entry, ...] = field(default=(), compare=False, repr=False)
+    prompted: int = field(default=0, compare=False)
 
     @classmethod
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
@@ -161,7 +166,15 @@ class Context:
                 entries = self.entries
                 if parts:
                     entries = (*entries, Entry(seq, UserMessage(event.message_id, parts)))
-                return replace(self, head=seq, entries=entries, turn_from=seq, partial=None)
+                return replace(
+                    self,
+                    head=seq,
+                    entries=entries,
+                    turn_from=seq,
+                    partial=None,
+                    before_turn=self.entries,
+                    prompted=seq,
+                )
             case PartialAnswer():
                 return replace(self, head=seq, partial=Partial.extended(self.partial, event))
             case AssistantAnswered():
@@ -174,7 +187,9 @@ class Context:
             case TurnEnded():
                 return replace(self, head=seq, turn_from=None, partial=None)
             case TurnRefused():
-                kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < event.from_seq)
+                kept = self.before_turn
+                if self.prompted != event.from_seq:
+                    kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < event.from_seq)
                 return replace(
                     self,
                     head=seq,

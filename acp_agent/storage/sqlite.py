@@ -21,7 +21,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextSwapped, Event, LoggedEvent, TitleChanged
+from acp_agent.conversation.events import ContextSwapped, Event, LoggedEvent, TitleChanged, TurnRefused
 from acp_agent.errors import InvalidParamsError, SessionConflictError, SessionNotFoundError, StorageError
 from acp_agent.storage.database import open_database, storage_errors, transaction
 from acp_agent.storage.store import SessionPage, SessionRecord
@@ -44,6 +44,11 @@ _ADVANCE = """
     SET head = ?, updated_at = ?, title = coalesce(?, title), context_from = coalesce(?, context_from)
     WHERE session_id = ? AND head = ? AND deleted_at IS NULL
     RETURNING id
+"""
+_LAST_SWAP = """
+    SELECT events.seq, events.data FROM events JOIN sessions ON sessions.id = events.session
+    WHERE sessions.session_id = ? AND events.kind = 'context_swapped' AND events.seq < ?
+    ORDER BY events.seq DESC LIMIT 1
 """
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
 _READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
@@ -185,8 +190,11 @@ def _append(
     # Encoded before the lock is taken, which other processes wait for.
     logged, rows = _numbered(expected, events)
     head = expected + len(logged)
+    title, context_from = _derived(logged)
     with transaction(connection):
-        values = (head, _now(), *_derived(logged), _storable(session_id), expected)
+        if any(isinstance(entry.event, TurnRefused) for entry in logged) and context_from is None:
+            context_from = _before_refusal(connection, session_id, logged)
+        values = (head, _now(), title, context_from, _storable(session_id), expected)
         session = connection.execute(_ADVANCE, values).fetchone()
         if session is None:
             _, head, _ = _find(connection, session_id)
@@ -196,6 +204,17 @@ def _append(
             )
         connection.executemany(_INSERT_EVENT, ((session[0], *row) for row in rows))
     return logged
+
+
+def _before_refusal(connection: sqlite3.Connection, session_id: str, logged: tuple[LoggedEvent, ...]) -> int:
+    """Where a context begins that has to go back behind a refused turn, and so behind compactions within it."""
+    from_seq = min(entry.event.from_seq for entry in logged if isinstance(entry.event, TurnRefused))
+    row = connection.execute(_LAST_SWAP, (_storable(session_id), from_seq)).fetchone()
+    if row is None:
+        return 1
+    seq, data = row
+    swap = decode("context_swapped", data)
+    return min(swap.keep_from, seq) if isinstance(swap, ContextSwapped) else 1
 
 
 def _delete(connection: sqlite3.Connection, session_id: str) -> None:
