@@ -148,12 +148,12 @@ class Session:
     async def _turn(self, ticket: Ticket) -> StopReason:
         """Run one prompt to its end; cancelling is caught here and nowhere else."""
         stop: StopReason = "cancelled"
+        prompted = self.host.context.prompted
         with self._turn_scope:
             try:
                 await self._open_turn()
                 if ticket.cancelled:
-                    # What was typed is kept, and shown again; the model was never asked.
-                    await self.host.append(UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled"))
+                    await self._log_unasked(ticket.parts)
                     return "cancelled"
                 if not _says_anything(ticket.parts):
                     return "end_turn"
@@ -162,6 +162,8 @@ class Session:
             except anyio.get_cancelled_exc_class():
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                     await self._close_turn("cancelled", None)
+                    if self.host.context.prompted == prompted:
+                        await self._log_unasked(ticket.parts)
                 raise
             except ModelRequestError as error:
                 turn_from = self.host.context.turn_from
@@ -226,6 +228,11 @@ class Session:
             for event in closing:
                 if isinstance(event, ToolReturned):
                     await self.host.show(_failed_call(open_calls[event.result.call_id], event))
+
+    async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
+        """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
+        if _says_anything(parts):
+            await self.host.append(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
 
     async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
         """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
