@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
-from acp_agent.tools.edit import EditTool
-from acp_agent.tools.glob import GlobTool
-from acp_agent.tools.grep import GrepTool
-from acp_agent.tools.list import ListTool
-from acp_agent.tools.plan import PlanTool
-from acp_agent.tools.read import ReadTool
-from acp_agent.tools.shell import ShellTool
 from acp_agent.tools.tool import Tool
-from acp_agent.tools.write import WriteTool
 
 
-def default_tools() -> tuple[Tool, ...]:
-    """The built-in tools. Their order is part of what providers cache, so a new one goes to the end."""
-    return (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
+def default_tools() -> Iterator[Tool]:
+    """The built-in tools. Their order is part of what providers cache, so a new one goes to the end.
+
+    They are loaded as they are asked for: a new session does not need them before its first prompt.
+    """
+    from acp_agent.tools.edit import EditTool
+    from acp_agent.tools.glob import GlobTool
+    from acp_agent.tools.grep import GrepTool
+    from acp_agent.tools.list import ListTool
+    from acp_agent.tools.plan import PlanTool
+    from acp_agent.tools.read import ReadTool
+    from acp_agent.tools.shell import ShellTool
+    from acp_agent.tools.write import WriteTool
+
+    yield from (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
 
 
 class ToolRegistry:
@@ -27,7 +32,11 @@ class ToolRegistry:
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._given = tools
+
+    @cached_property
+    def _tools(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in self._given}
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())

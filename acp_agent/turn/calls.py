@@ -12,7 +12,6 @@ from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import Text, ToolCall, ToolResult
 from acp_agent.errors import ToolError
 from acp_agent.tools.registry import ToolRegistry
-from acp_agent.tools.shell import matches_pattern
 from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
 from acp_agent.turn.host import TurnHost, TurnLimits
 from acp_agent.turn.permission import grant_subject, judge
@@ -84,6 +83,8 @@ async def _prepared(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
     if call.invalid is not None:
         raise ToolError(f"{call.name}: the arguments are not a JSON object. Send them again as one JSON object.")
     if call.name == "shell" and limits.allowed_commands is not None:
+        from acp_agent.tools.shell import matches_pattern
+
         command = str(call.arguments.get("command", ""))
         if not any(matches_pattern(command, pattern) for pattern in limits.allowed_commands):
             raise ToolError(

@@ -16,7 +16,7 @@ from acp_agent.tools.registry import default_tools
 from acp_agent.tools.tool import Tool
 from support.workspace import Workspace
 
-TOOLS = default_tools()
+TOOLS = tuple(default_tools())
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
