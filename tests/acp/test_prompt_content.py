@@ -20,10 +20,10 @@ PNG = base64.b64encode(
     )
 ).decode()
 BLOCKS: list[dict[str, Any]] = [
-    {"type": "resource_link", "uri": "file:///work/b.py", "name": "b.py", "size": 12, "title": None},
-    {"type": "resource", "resource": {"uri": "file:///work/c.py", "text": "c = 1", "mimeType": "text/x-python"}},
-    {"type": "resource", "resource": {"uri": "file:///work/d.bin", "blob": "AAEC", "mimeType": "application/x-d"}},
-    {"type": "image", "data": PNG, "mimeType": "image/png", "uri": "file:///work/e.png"},
+    {"type": "resource_link", "uri": "file:///shop/b.py", "name": "b.py", "size": 12, "title": None},
+    {"type": "resource", "resource": {"uri": "file:///shop/c.py", "text": "c = 1", "mimeType": "text/x-python"}},
+    {"type": "resource", "resource": {"uri": "file:///shop/d.bin", "blob": "AAEC", "mimeType": "application/x-d"}},
+    {"type": "image", "data": PNG, "mimeType": "image/png", "uri": "file:///shop/e.png"},
 ]
 
 
@@ -70,7 +70,7 @@ async def test_a_slash_command_is_understood_with_other_blocks_behind_it(
         assert statuses == ["in_progress", "completed"]
         asked = conversation(it.server.calls[1].body)[-1][1]
         assert "keep the names" in asked
-        assert "file:///work/b.py" in asked
+        assert "file:///shop/b.py" in asked
 
 
 async def test_what_only_looks_like_a_command_is_a_prompt(tmp_path: Path) -> None:
