@@ -47,9 +47,9 @@ class ModelPrices:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What the user knows better about one model; None leaves it to the provider and the built-in table.
+    """What the user knows about one model; None leaves it to the provider and the built-in table.
 
-    :ivar context_window: tokens of the whole window.
+    :ivar context_window: tokens of the whole window, where neither the provider nor the table says.
     :ivar max_output_tokens: upper bound of one answer, in tokens.
     """
 

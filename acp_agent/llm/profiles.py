@@ -1,7 +1,7 @@
 """What is known of models before any of them is asked: windows, prices, images, thinking.
 
 A table, matched by the longest prefix of the model's id, so that dated ids find their family. The user's configuration
-comes in as data and wins. Prices are US dollars for a million tokens at the standard tier, as of November 2026; a
+comes in as data. Prices are US dollars for a million tokens at the standard tier, as of November 2026; a
 request in a long-context tier costs more than `cost` says. Knows no provider and no network.
 """
 
@@ -41,6 +41,7 @@ class ModelProfile:
     :ivar thinking: how it is told to think.
     :ivar least_effort: for `effort`: the value nearest to not thinking at all.
     :ivar prices: None where unknown.
+    :ivar listed: whether the table knows the model.
     """
 
     context_window: int = DEFAULT_WINDOW
@@ -49,9 +50,11 @@ class ModelProfile:
     thinking: ThinkingKind = "none"
     least_effort: str = "low"
     prices: Prices | None = None
+    listed: bool = True
 
     def with_settings(self, settings: ModelSettings | None) -> ModelProfile:
-        """This profile with what the user knows better."""
+        """This profile with what the user knows: limits of answers and prices in place of the table's, the window only
+        where the table has none."""
         if settings is None:
             return self
         given = settings.prices
@@ -64,9 +67,10 @@ class ModelProfile:
                 base.cache_write if given.cache_write is None else given.cache_write,
                 base.output if given.output is None else given.output,
             )
+        window = self.context_window if self.listed else settings.context_window or self.context_window
         return replace(
             self,
-            context_window=settings.context_window or self.context_window,
+            context_window=window,
             max_output_tokens=settings.max_output_tokens or self.max_output_tokens,
             prices=prices,
         )
@@ -97,7 +101,7 @@ def profile(model: str) -> ModelProfile:
     if name.startswith("claude"):
         name = name.replace(".", "-")
     best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default=None)
-    return _TABLE[best] if best is not None else ModelProfile()
+    return _TABLE[best] if best is not None else ModelProfile(listed=False)
 
 
 def _claude(

@@ -134,14 +134,14 @@ class Registry:
         )
 
     async def context_window(self, model: str) -> int:
-        """Tokens of the whole window: what the user set, else what the provider says, else the table, else a guess.
+        """Tokens of the whole window: what the provider says, else the table, else the model's settings, else a guess.
+
+        `context_window` of the settings as a whole goes before all of them.
 
         :raises ConfigError: see `resolve`.
         """
-        settings = self._settings.models.get(model)
-        override = self._settings.context_window or (settings.context_window if settings else None)
-        if override:
-            return override
+        if self._settings.context_window:
+            return self._settings.context_window
         resolved = self.resolve(model)
         return await resolved.provider.context_window(resolved.id) or resolved.profile.context_window
 

@@ -117,10 +117,16 @@ class SessionHost:
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
     ) -> Answer:
-        """Put a call to the user, and remember an "always" for the rest of the session."""
+        """Put a call to the user, and remember an "always" for the rest of the session.
+
+        :raises SessionConflictError: another process has gone on with the session while the user was thinking.
+        """
         answer = await self.client.ask_permission(call_id, name, view, arguments, subject)
         if answer == "allow_always":
             await self.append(PermissionGranted(subject))
+        elif answer == "allow_once":
+            # The user may have thought for an hour, and gone on in another editor.
+            await self.log.confirm()
         return answer
 
     async def tell(self, text: str) -> None:
@@ -166,10 +172,6 @@ class SessionHost:
             return
         run = RecipeRun(recipe, "", ())
         try:
-            if not run.compacts:
-                raise RecipeError(
-                    "does not compact: its `hooks` lack `turn_end: swap_context`", source=str(recipe.source)
-                )
             self._just_compacted = await self._compactor.compact(
                 run, "threshold", self._request(active), active.budget, active.provider.stream
             )

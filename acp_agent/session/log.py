@@ -55,13 +55,23 @@ class SessionLog:
                     return
                 try:
                     logged = await self._store.append(self._session_id, self.context.head, events)
-                except SessionConflictError as error:
-                    await self._catch_up(error)
+                except SessionConflictError:
+                    await self._catch_up()
                     logged = await self._store.append(self._session_id, self.context.head, build(self.context))
                 for event in logged:
                     self.context = self.context.apply(event)
 
-    async def _catch_up(self, conflict: SessionConflictError) -> None:
+    async def confirm(self) -> None:
+        """Make sure that the session is still ours: before something is done that could not be logged afterwards.
+
+        :raises SessionConflictError: another process has gone on with it.
+        :raises SessionNotFoundError: it was deleted.
+        """
+        async with self._lock:
+            if (await self._store.record(self._session_id)).head != self.context.head:
+                await self._catch_up()
+
+    async def _catch_up(self) -> None:
         """Take in what another process appended, where it only changed settings, as opening a session in a second
         editor does.
 
@@ -73,7 +83,7 @@ class SessionLog:
                 raise SessionConflictError(
                     "Another process has worked on this session meanwhile, so this turn cannot go on. Send the prompt "
                     "again to continue from where the session stands now."
-                ) from conflict
+                )
             context = context.apply(logged)
         self.context = context
 

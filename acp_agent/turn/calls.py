@@ -10,7 +10,7 @@ import anyio
 
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import Text, ToolCall, ToolResult
-from acp_agent.errors import ToolError
+from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
 from acp_agent.turn.host import TurnHost, TurnLimits
@@ -64,6 +64,8 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
             return "cancelled"
         await host.show(CallStarted(call.id, view))
         outcome = await prepared.run(_Reporter(host, call.id).report)
+    except (SessionConflictError, SessionNotFoundError):
+        raise
     except ToolError as error:
         outcome = _failed(view, str(error))
     except Exception as error:

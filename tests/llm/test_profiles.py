@@ -50,10 +50,11 @@ def test_a_price_that_the_provider_told_is_kept() -> None:
     assert profile("gpt-4o").priced(Usage(1, 1, cost=0.5)).cost == 0.5
 
 
-def test_the_user_knows_better() -> None:
-    settings = ModelSettings(context_window=5_000, prices=ModelPrices(output=7))
+def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_does_not() -> None:
+    settings = ModelSettings(context_window=5_000, max_output_tokens=99, prices=ModelPrices(output=7))
+    assert profile("qwen3:8b").with_settings(settings).context_window == 5_000
     changed = profile("gpt-4o").with_settings(settings)
-    assert (changed.context_window, changed.max_output_tokens) == (5_000, 16_384)
+    assert (changed.context_window, changed.max_output_tokens) == (128_000, 99)
     assert changed.prices == Prices(2.5, 1.25, 2.5, 7)
 
 

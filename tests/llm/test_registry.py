@@ -176,14 +176,20 @@ def test_configured_prices_serve_any_provider() -> None:
     assert prices == Prices(2, 2, 2, 3)
 
 
-async def test_the_window_is_what_the_user_says_then_the_provider_then_the_table() -> None:
+async def test_the_window_comes_from_the_provider_then_the_table_then_the_models_settings() -> None:
     async with model_server(context_window=123_456) as server:
         env = server.env()
         registry = Registry(settings(), env)
         assert await registry.context_window("anthropic/claude-test") == 123_456
         assert await registry.context_window("anthropic/claude-sonnet-5-5") == 1_000_000
-        models = {"anthropic/claude-test": ModelSettings(context_window=9_000)}
-        assert await Registry(settings(models=models), env).context_window("anthropic/claude-test") == 9_000
+        names = ("anthropic/claude-test", "anthropic/claude-untold", "mine/gpt-4o", "mine/qwen")
+        models = {name: ModelSettings(context_window=9_000) for name in names}
+        mine = ProviderSettings("mine", base_url=NOWHERE)
+        await registry.aclose()
+        registry = Registry(settings(mine, models=models), env)
+        assert [await registry.context_window(name) for name in names] == [123_456, 200_000, 128_000, 9_000]
+        assert registry.profile("mine/qwen").context_window == 9_000
+        assert await registry.context_window("mine/other") == 128_000
         everywhere = Registry(settings(models=models, context_window=7_000), env)
         assert await everywhere.context_window("anthropic/claude-test") == 7_000
         assert everywhere.profile("anthropic/claude-test").context_window == 7_000

@@ -79,7 +79,7 @@ async def test_a_compaction_that_another_agent_overtook_ends_once_and_changes_no
         assert [said(message) for message in messages(server.calls[3].body)] == ["One?", LONG, "Two?", "Two.", "Three?"]
 
 
-async def test_a_call_of_an_overtaken_turn_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
+async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
     call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})
     async with (
         model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")], "openai") as server,
@@ -95,6 +95,7 @@ async def test_a_call_of_an_overtaken_turn_does_not_stay_open_in_the_editor(tmp_
         first.permission_hold.set()
         with pytest.raises(AgentError, match="Another process has worked on this session"):
             await overtaken.result()
+        assert not (tmp_path / "new.txt").exists()
         [announced] = first.updates(kind="tool_call")
         assert first.tool(announced["toolCallId"])["status"] == "failed"
         assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}

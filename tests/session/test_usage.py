@@ -15,9 +15,10 @@ from support.models import Reply, ToolCall, Usage, model_server
     [
         ({}, "", 123_456),
         ({"ACP_AGENT_CONTEXT_WINDOW": "50000"}, "context_window: 60000", 50_000),
-        ({}, "models: {anthropic/claude-test: {context_window: 70000}}", 70_000),
+        ({}, "context_window: 60000", 60_000),
+        ({}, "models: {anthropic/claude-test: {context_window: 70000}}", 123_456),
     ],
-    ids=["the provider", "the variable", "the configuration"],
+    ids=["the provider", "the variable", "the configuration", "not the model's settings, since the provider says"],
 )
 async def test_used_is_the_last_answers_count_and_size_the_whole_window(
     tmp_path: Path, env: dict[str, str], config: str, size: int
