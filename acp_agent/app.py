@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,8 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     """
     hooks = Dispatcher(builtin_handlers())
     tools = ToolRegistry(default_tools())
+    compaction = CompactionService()
+    strategies = _Choices(compaction)
 
     def library(settings: Settings) -> RecipeLibrary:
         project = settings.project / RECIPES if settings.project else None
@@ -53,17 +55,35 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             hooks.known,
             tools=tools.names,
             required_hooks=REQUIRED_HOOKS,
+            strategies=strategies,
         )
 
     return Services(
         store=store,
         tools=tools,
         hooks=hooks,
-        compaction=CompactionService(),
-        settings=lambda cwd: load_settings(env, cwd),
+        compaction=compaction,
+        settings=lambda cwd: load_settings(env, cwd, strategies=strategies),
         models=lambda settings: Registry(settings, env),
         library=library,
     )
+
+
+class _Choices(Collection[str]):
+    """Names of the compaction strategies that can be chosen. Installed packages are looked through when a recipe or the
+    configuration names one, and not when the agent starts."""
+
+    def __init__(self, compaction: CompactionService) -> None:
+        self._compaction = compaction
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._compaction.choices
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._compaction.choices)
+
+    def __len__(self) -> int:
+        return len(self._compaction.choices)
 
 
 async def open_database(env: Mapping[str, str]) -> SqliteStore:

@@ -50,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     compact.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
     _session_choice(compact, required=True)
 
+    _compact_eval(commands.add_parser("compact-eval", help="measure what compactions of recorded sessions keep"))
+
     sessions = commands.add_parser("sessions", help="list the sessions, or remove one")
     actions = sessions.add_subparsers(dest="action", metavar="ACTION")
     remove = actions.add_parser("rm", help="remove sessions with their history, for good")
@@ -58,6 +60,38 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser
+
+
+def _compact_eval(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sessions", nargs="*", metavar="SESSION", help="a session's id, its beginning, or a recorded file"
+    )
+    parser.add_argument(
+        "--recipe",
+        action="append",
+        default=[],
+        dest="recipes",
+        metavar="NAME|FILE",
+        help="measure this recipe instead of all recipes and strategies; may be repeated",
+    )
+    parser.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        dest="shares",
+        metavar="SHARE",
+        help="compact where this share of the tokens is behind, as 0.5; may be repeated (0.4, 0.6 and 0.8)",
+    )
+    parser.add_argument("--window", type=int, metavar="TOKENS", help="the model's window (so that it is 80%% full)")
+    parser.add_argument(
+        "--tail", metavar="TOKENS|PERCENT", help="newest messages that stay, in place of what recipes say"
+    )
+    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="let this model write the summaries; it costs money")
+    parser.add_argument(
+        "--database", metavar="FILE", help="look for sessions in this database; all of them if none is named"
+    )
+    parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N facts that each method lost")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:

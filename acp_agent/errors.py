@@ -8,19 +8,25 @@
     ├── StorageError               the session store cannot do what was asked
     │   └── SessionConflictError   somebody else appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
+    │   └── SummaryOverflowError   the summary request itself does not fit the window
     ├── ToolError                  goes back to the model as a failed tool call
     └── ModelError                 the model's answer did not arrive
         ├── ModelAuthError         no key, or a key the provider refused        (-32000)
         ├── ModelUnavailableError  the provider cannot be reached or is overloaded
         ├── ModelRequestError      the provider refused the request itself
-        │   └── ContextOverflowError   because it is larger than the window
+        │   └── ContextOverflowError   because it is larger than the window, or than another limit
         └── ModelStreamError       the connection was lost after text had been shown
 
 The text of every one of them says what happened, where, and what to do next: it is shown as it stands, both
-as a JSON-RPC error's `message` and in its `data.details`. This module imports nothing.
+as a JSON-RPC error's `message` and in its `data.details`. This module imports nothing of the project.
 """
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
+"""What a request had too many of for the provider."""
 
 
 class AgentError(Exception):
@@ -94,6 +100,10 @@ class CompactionError(AgentError):
     """A compaction did not happen; the history is exactly as it was."""
 
 
+class SummaryOverflowError(CompactionError):
+    """The request for a summary does not fit the model's window."""
+
+
 class ToolError(AgentError):
     """A tool call failed in a way that the model should read and react to."""
 
@@ -125,7 +135,17 @@ class ModelRequestError(ModelError):
 
 
 class ContextOverflowError(ModelRequestError):
-    """The request does not fit the model's context window."""
+    """The request does not fit the model's context window, or another limit that a compaction can bring it under.
+
+    :param message: sentence for the user.
+    :param partial: whether some of the answer had already been shown.
+    :param limit: what there was too much of. Where it is not tokens, a request with the same images in it is refused
+        as well, whatever it asks for.
+    """
+
+    def __init__(self, message: str, *, partial: bool = False, limit: OverflowLimit = "tokens") -> None:
+        self.limit: OverflowLimit = limit
+        super().__init__(message, partial=partial)
 
 
 class ModelStreamError(ModelError):

@@ -36,14 +36,13 @@ async def run(arguments: argparse.Namespace) -> int:
         async with anyio.create_task_group() as tasks:
             manager = SessionManager(build_services(store, env), tasks)
             session = await _session(arguments, manager, store, client)
-            head = session.host.context.head
             try:
                 stop = await _prompt(arguments, session, client)
             finally:
                 with anyio.CancelScope(shield=True):
                     named = arguments.follow or arguments.session_id
-                    if session.host.context.head == head and not named:
-                        # Nothing was said in it, so there is nothing to keep.
+                    if not session.host.context.entries and not named:
+                        # Nothing was said in it that a model could have read, so there is nothing to keep.
                         await manager.delete(session.session_id)
                     else:
                         await manager.close(session.session_id)

@@ -102,6 +102,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import sessions
 
         return sessions.run
+    if name == "compact-eval":
+        from acp_agent.commands import compact_eval
+
+        return compact_eval.run
     if name == "demo":
         from acp_agent.commands import demo
 

@@ -2,4 +2,77 @@
 
 Pure: state in, plan or result out. It appends nothing, shows nothing and calls no model by itself; the session that
 owns the log does, and hands in the model call.
+
+The names below are the room's public ones, for Python code without an agent (docs/library.md) and for strategies of
+other packages (docs/strategies.md). Each is loaded with its first use, since the agent's start goes through here.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from acp_agent.compaction.budget import TokenBudget
+    from acp_agent.compaction.calls import ModelCall, ModelCalls
+    from acp_agent.compaction.cuts import Cut
+    from acp_agent.compaction.estimate import estimate_messages, estimate_text
+    from acp_agent.compaction.masking import Rewrite
+    from acp_agent.compaction.service import CompactionService
+    from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
+    from acp_agent.compaction.strategies import by_name, installed_strategies
+    from acp_agent.compaction.strategy import ENTRY_POINTS, Draft, Strategy, Task, Writer
+    from acp_agent.conversation.entries import Entry
+    from acp_agent.conversation.memory import Ledger, Memory
+
+__all__ = [
+    "ENTRY_POINTS",
+    "CompactedState",
+    "CompactionPolicy",
+    "CompactionService",
+    "ConversationState",
+    "Cut",
+    "Draft",
+    "Entry",
+    "Ledger",
+    "Memory",
+    "ModelCall",
+    "ModelCalls",
+    "Rewrite",
+    "Strategy",
+    "Task",
+    "TokenBudget",
+    "Workspace",
+    "Writer",
+    "by_name",
+    "estimate_messages",
+    "estimate_text",
+    "installed_strategies",
+]
+
+_WHERE = {
+    "budget": ("TokenBudget",),
+    "calls": ("ModelCall", "ModelCalls"),
+    "cuts": ("Cut",),
+    "estimate": ("estimate_messages", "estimate_text"),
+    "masking": ("Rewrite",),
+    "service": ("CompactionService",),
+    "state": ("CompactedState", "CompactionPolicy", "ConversationState", "Entry", "Ledger", "Memory", "Workspace"),
+    "strategies": ("by_name", "installed_strategies"),
+    "strategy": ("ENTRY_POINTS", "Draft", "Strategy", "Task", "Writer"),
+}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names}
+
+if not TYPE_CHECKING:  # a checker would take every name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Load a public name (PEP 562)."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """Everything that can be asked for."""
+        return sorted({*globals(), *__all__})

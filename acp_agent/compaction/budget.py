@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_RESERVE_SHARE = 0.25
 MARGIN_SHARE = 0.02
@@ -15,25 +15,64 @@ TAIL_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """The window of a model, and what of it a context may fill.
+    """The window of a model, and what of it a context fills. All in tokens, and none below zero.
 
-    :ivar window: tokens of the whole window.
-    :ivar output_reserve: tokens kept free for the answer.
+    :ivar window: the whole window.
+    :ivar output_reserve: kept free for the answer.
+    :ivar system: the system prompt and the tools.
+    :ivar messages: the messages.
     """
 
     window: int
     output_reserve: int
+    system: int = 0
+    messages: int = 0
+
+    def __post_init__(self) -> None:
+        # A provider that counts less than our estimate of the system prompt must not make the messages negative.
+        for name, least in (("window", 1), ("output_reserve", 0), ("system", 0), ("messages", 0)):
+            object.__setattr__(self, name, max(least, getattr(self, name)))
 
     @property
     def usable(self) -> int:
-        """Tokens that a request may fill; never less than three quarters of the window, since a table may name an
-        output limit as large as the window itself."""
+        """What a request may fill; never less than three quarters of the window, since a table may name an output limit
+        as large as the window itself."""
         return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
 
     @property
+    def limit(self) -> int:
+        """What a request may fill at the very most, so that there is still room for a short answer."""
+        return max(1, self.window - int(self.window * MARGIN_SHARE) - min(MIN_OUTPUT, self.window // 4))
+
+    @property
+    def used(self) -> int:
+        """What a request fills now."""
+        return self.system + self.messages
+
+    @property
+    def free(self) -> int:
+        """What a request may still grow by; 0 where it has outgrown the window."""
+        return max(0, self.usable - self.used)
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the usable window that is filled; more than 1 where the request does not fit."""
+        return self.used / self.usable
+
+    @property
     def tail(self) -> int:
-        """Tokens of the newest messages that a compaction leaves word for word."""
+        """Size of the newest messages that a compaction leaves word for word."""
         return min(TAIL_TOKENS, int(self.window * TAIL_SHARE))
+
+    def filled(self, used: int, system: int) -> TokenBudget:
+        """This budget with a context in it.
+
+        :param used: tokens of the whole request.
+        :param system: estimate of those that the system prompt and the tools take.
+        """
+        used = max(0, used)
+        system = min(max(0, system), used)
+        return replace(self, system=system, messages=used - system)
 
     def output(self, used: int, wanted: int) -> int:
         """How long an answer may be asked for: providers refuse a request whose input and output together do not fit.
@@ -42,7 +81,7 @@ class TokenBudget:
         :param wanted: upper bound otherwise.
         """
         room = self.window - used - int(self.window * MARGIN_SHARE)
-        return min(wanted, max(room, min(MIN_OUTPUT, self.window // 4)))
+        return min(wanted, max(room, min(MIN_OUTPUT, self.window // 4), 1))
 
     def exceeded(self, used: int, threshold: float) -> bool:
         """Whether `used` tokens are more than this share of the usable window."""

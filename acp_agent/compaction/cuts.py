@@ -1,17 +1,18 @@
-"""Where a context may be cut: what is summarised, and what stays word for word behind the summary.
+"""Where a compaction cuts: what is summarised, and what stays word for word behind the summary.
 
-A cut is legal where no call loses its result and no answer loses a part: before a user's message, or before an answer.
-A parallel batch of calls lies between two such places, so it is never split.
+Which places are legal is `invariants`' matter; this chooses one of them by size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from acp_agent.compaction.estimate import estimate_message
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.compaction.invariants import legal_cuts
+from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Pinned
-from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage
+from acp_agent.conversation.messages import Message, UserMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,68 +29,58 @@ class Cut:
     kept: tuple[Entry, ...]
 
 
-def plan_cut(context: Context, tail_tokens: int) -> Cut | None:
-    """Choose what a compaction of this context replaces; None where there is nothing that it may replace.
+def plan_cut(
+    entries: tuple[Entry, ...],
+    turn_from: int | None,
+    tail_tokens: int,
+    *,
+    leave_tail: bool = True,
+    estimate: Callable[[Message], int] = estimate_message,
+) -> Cut | None:
+    """Choose what a compaction of this history replaces; None where there is nothing that it may replace.
 
     The newest messages stay, up to `tail_tokens`, from a legal place on. Where all that could be replaced would fit
     into the tail, as much as possible is summarised: somebody asked for a short context, and a cut that removes nothing
-    is none. The prompt of a running turn and the steps that the model has not answered yet always stay.
+    is none. The prompt of a running turn and the steps that the model has not answered yet always stay. A newest step
+    that is larger than the tail is no tail.
 
-    :param tail_tokens: estimate of the tokens to keep word for word.
+    :param turn_from: seq of the prompt of the running turn; None where none runs.
+    :param tail_tokens: estimate of the tokens to keep word for word; 0 for no tail.
+    :param leave_tail: whether something has to stay behind the summary, if only the newest step, and however large it
+        is; only a compaction that a person asked for may leave nothing.
+    :param estimate: tokens of one message.
     """
-    entries = context.entries
-    limit = _unanswered_from(context)
-    places = [index for index in range(limit + 1) if index == len(entries) or _may_stand_first(entries[index])]
-    if not places:
+    # Before this place there is nothing but an earlier summary and the prompt that stays anyway.
+    first = next((index for index, entry in enumerate(entries) if _is_replaceable(entry, turn_from)), len(entries)) + 1
+    places = legal_cuts(entries, turn_from)
+    useful = [place for place in places if first <= place <= len(entries) - leave_tail]
+    if not useful:
         return None
-    cut = _tail_from(entries, places, tail_tokens)
-    if not _replaces_anything(context, cut):
-        cut = places[-1]
-    if not _replaces_anything(context, cut):
-        return None
+    tail = _tail_from(entries, places, tail_tokens, estimate)
+    cut = tail if tail in useful else useful[-1]
     summarised = entries[:cut]
     prompt = tuple(
-        Pinned(entry.seq, entry.message)
+        Pinned(entry.seq, entry.message, entry.shortened)
         for entry in summarised
-        if entry.seq == context.turn_from and isinstance(entry.message, UserMessage)
+        if entry.seq == turn_from and not entry.summary and isinstance(entry.message, UserMessage)
     )
     return Cut(summarised, prompt, entries[cut:])
 
 
-def _replaces_anything(context: Context, cut: int) -> bool:
-    """Whether there is something before this place that is neither a summary itself nor the running turn's prompt."""
-    return any(not entry.summary and entry.seq != context.turn_from for entry in context.entries[:cut])
+def _is_replaceable(entry: Entry, turn_from: int | None) -> bool:
+    return not entry.summary and entry.seq != turn_from
 
 
-def _unanswered_from(context: Context) -> int:
-    """Index of the first entry that must stay: the newest answer whose results the model has not answered, or the
-    prompt that it has not answered at all."""
-    entries = context.entries
-    if context.turn_from is None:
-        return len(entries)
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if entry.summary or entry.seq < context.turn_from:
-            return index + 1
-        if not isinstance(entry.message, ToolResult):
-            # The newest answer with its results, or the prompt itself.
-            return index
-    return 0
-
-
-def _may_stand_first(entry: Entry) -> bool:
-    return isinstance(entry.message, UserMessage | AssistantMessage)
-
-
-def _tail_from(entries: tuple[Entry, ...], places: list[int], tail_tokens: int) -> int:
-    """The earliest legal place from which everything on fits into the tail; the last place where none does."""
-    best = places[-1]
-    legal = set(places)
+def _tail_from(
+    entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
+) -> int | None:
+    """The earliest legal place from which everything on fits into the tail; None where there is none."""
+    best: int | None = None
+    index = len(entries)
     tokens = 0
-    for index in range(len(entries) - 1, -1, -1):
-        tokens += estimate_message(entries[index].message)
+    for place in reversed(places):
+        tokens += sum(estimate(entry.message) for entry in entries[place:index])
         if tokens > tail_tokens:
             break
-        if index in legal:
-            best = min(best, index)
+        index = best = place
     return best

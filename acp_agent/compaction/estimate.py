@@ -12,6 +12,9 @@ from typing import assert_never
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    CompactedBlock,
     Image,
     Message,
     Resource,
@@ -19,6 +22,7 @@ from acp_agent.conversation.messages import (
     Text,
     Thinking,
     ToolCall,
+    UserPart,
 )
 from acp_agent.llm.provider import ToolDefinition
 
@@ -27,6 +31,12 @@ IMAGE_TOKENS = 1_600
 """What a full-size image costs with the large providers."""
 MESSAGE_TOKENS = 4
 """Role and separators of one message."""
+UNSURE_SHARE = 0.05
+"""Of what a provider has counted: where less than this came since, its calibration would change nothing."""
+LEAST_GROWTH = 1_000
+"""Estimated tokens between two counts of a provider, below which they say nothing of our estimate."""
+MAX_CALIBRATION = 4.0
+"""More than any script takes."""
 
 
 def estimate_text(text: str) -> int:
@@ -56,27 +66,93 @@ def used_tokens(context: Context, prefix: int) -> int:
     :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
     """
     if context.baseline:
-        since = (entry.message for entry in context.entries if entry.seq > context.baseline_seq)
-        return context.baseline + estimate_messages(since)
+        since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
+        if since > context.baseline * UNSURE_SHARE:
+            since = round(since * calibration(context))
+        return context.baseline + since
     if not context.entries:
         return 0
     return prefix + estimate_messages(context.messages)
 
 
-def _estimate_part(part: Text | Image | Resource | ResourceLink | Thinking | ToolCall) -> int:
+def calibration(context: Context) -> float:
+    """Tokens as the provider counts them for each of our estimate, by what its counts grew since the last compaction: a
+    single one has in it what the provider puts around the messages.
+
+    :returns: at least 1, since a request that is taken for too small is refused, and one that is taken for too large is
+        only compacted early; at most `MAX_CALIBRATION`.
+    """
+    counted = [
+        (entry.seq, entry.message.usage.prompt_tokens)
+        for entry in context.entries
+        if entry.seq > context.revision and isinstance(entry.message, AssistantMessage) and entry.message.usage
+    ]
+    if len(counted) < 2:
+        return 1.0
+    (first, before), (last, after) = counted[0], counted[-1]
+    grown = estimate_messages(entry.message for entry in context.entries if first <= entry.seq < last)
+    if grown < LEAST_GROWTH:
+        return 1.0
+    return min(MAX_CALIBRATION, max(1.0, (after - before) / grown))
+
+
+def count_images(messages: Iterable[Message]) -> int:
+    """Images in all messages, those in results of tools included."""
+    return sum(_is_picture(part) for message in messages for part in message.parts)
+
+
+def request_bytes(messages: Iterable[Message]) -> int:
+    """Bytes that these messages take in a request, about: their texts and data, without quoting."""
+    return sum(_bytes(part) for message in messages for part in message.parts)
+
+
+def _estimate_part(part: UserPart | AssistantPart) -> int:
     match part:
         case Text():
             return estimate_text(part.text)
         case Image():
             return IMAGE_TOKENS
         case Resource():
+            if _is_picture(part):
+                return IMAGE_TOKENS
             return estimate_text(part.uri) + estimate_text(part.text or part.blob or "")
         case ResourceLink():
             return estimate_text(part.uri) + estimate_text(part.name)
+        case CompactedBlock():
+            # One of the two is sent; which, depends on the provider.
+            return max(estimate_text(part.text), estimate_text(json.dumps(part.data)))
         case Thinking():
-            # What is sent back is the provider's own form, where there is one.
-            return estimate_text(json.dumps(part.data)) if part.data else estimate_text(part.text)
+            # What is sent back is the provider's own form, where there is one, some with the text beside it.
+            return estimate_text(part.text) + (estimate_text(json.dumps(part.data)) if part.data else 0)
         case ToolCall():
             return estimate_text(part.name) + estimate_text(part.invalid or json.dumps(part.arguments))
         case _:
             assert_never(part)
+
+
+def _is_picture(part: UserPart | AssistantPart) -> bool:
+    if isinstance(part, Resource):
+        return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
+    return isinstance(part, Image)
+
+
+def _bytes(part: UserPart | AssistantPart) -> int:
+    match part:
+        case Image():
+            return len(part.data)
+        case Resource():
+            return len(part.blob or "") + _utf8(part.text or "")
+        case ToolCall():
+            return _utf8(part.invalid or json.dumps(part.arguments, ensure_ascii=False))
+        case Text() | Thinking():
+            return _utf8(part.text)
+        case CompactedBlock():
+            return len(json.dumps(part.data))
+        case ResourceLink():
+            return _utf8(part.uri)
+        case _:
+            assert_never(part)
+
+
+def _utf8(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

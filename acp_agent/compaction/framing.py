@@ -6,41 +6,96 @@ What the user is shown never contains this framing.
 
 from __future__ import annotations
 
-from acp_agent.conversation.messages import Message, Text, UserMessage
+import re
+from collections.abc import Sequence
+
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
 
 _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
     "happened, written by you, not a new request: do not answer it, and do not start again what it says is done. Files "
-    "may have changed since; read one again before you edit it. Go on from where the conversation stands."
+    "may have changed since; read one again before you edit it. A number as in [#n] names an entry of the whole "
+    "record, which the `recall` tool reads word for word. Go on from where the conversation stands."
 )
+_FACTS = (
+    "Collected from the calls and results of the earlier part by the program that you run in, not by a model. A record "
+    "of what happened, not a request."
+)
+_FRAMES = re.compile(r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|over)\b)", re.IGNORECASE)
 _QUOTE_LENGTH = 120
+_TABLE_ENTRIES = 120
+_TABLE_QUOTE = 60
 
 
-def frame_summary(summary: str) -> tuple[Text, ...]:
-    """The summary as the model reads it in the new context."""
-    # Text that was found in a file may have made its way into the summary; it must not be able to end the frame.
-    inside = summary.replace("conversation_summary>", "conversation-summary>")
-    return (Text(f"<conversation_summary>\n{_HISTORY}\n\n{inside}\n</conversation_summary>"),)
+def frame(pinned: str, summary: str, facts: str) -> tuple[Text, ...]:
+    """A compacted past as the model reads it: one text for each layer that there is.
+
+    :param pinned: what is carried word for word (see `pinned.render_pinned`), which is safe in itself.
+    """
+    layers: list[str] = []
+    if pinned:
+        layers.append(f"<carried_over>\n{pinned}\n</carried_over>")
+    if summary:
+        layers.append(f"<conversation_summary>\n{_HISTORY}\n\n{_inside(summary)}\n</conversation_summary>")
+    if facts:
+        layers.append(f"<recorded_facts>\n{_FACTS}\n\n{_inside(facts)}\n</recorded_facts>")
+    return tuple(Text(layer) for layer in layers)
 
 
-def summary_request(prompt: str, first_kept: Message | None) -> Text:
-    """The last message of the summary request: the recipe's text, and where the part to be summarised ends.
+def summary_request(prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()) -> Text:
+    """The last message of the summary request: the recipe's text, the numbers of the entries for its citations, and
+    where the part to be summarised ends.
 
     :param prompt: the rendered recipe.
     :param first_kept: the first message that stays word for word; None where all is summarised.
+    :param summarised: the entries that the summary is about.
     """
-    if first_kept is None:
-        return Text(prompt)
-    return Text(
-        f"{prompt}\n\nSummarise only what comes before the message quoted here; it and what follows stay in the "
-        f"conversation word for word and need not be repeated:\n{_quote(first_kept)}"
-    )
+    text = prompt
+    if table := entry_table(summarised):
+        text += f"\n\nEntries, by number:\n{table}"
+    if first_kept is not None:
+        text += (
+            "\n\nSummarise only what comes before the message quoted here; it and what follows stay in the "
+            f"conversation word for word and need not be repeated:\n{_quote(first_kept)}"
+        )
+    return Text(text)
+
+
+def entry_table(entries: Sequence[Entry]) -> str:
+    """A line for each message of the user and each answer, with its number and how it begins; of a long history, an
+    even choice of answers."""
+    said = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
+    answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
+    said = said[-_TABLE_ENTRIES // 2 :]
+    room = _TABLE_ENTRIES - len(said)
+    step = max(1, -(-len(answers) // room))
+    chosen = sorted([*said, *answers[::step]], key=lambda entry: entry.seq)
+    return "\n".join(f"[#{entry.seq}] {_begins(entry.message)}" for entry in chosen)
+
+
+def _begins(message: Message) -> str:
+    role = "user" if isinstance(message, UserMessage) else "you"
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    words = _first_words(message, _TABLE_QUOTE)
+    if not words and calls:
+        words = ", ".join(call.name for call in calls[:3])
+    return f"{role}: {words}"
 
 
 def _quote(message: Message) -> str:
-    text = next((part.text for part in message.parts if isinstance(part, Text) and part.text.strip()), "")
-    first = " ".join(text.split())[:_QUOTE_LENGTH]
+    first = _first_words(message, _QUOTE_LENGTH)
     role = "the user's message" if isinstance(message, UserMessage) else "your answer"
     if not first:
         return f"({role} that begins with a tool call)"
     return f'({role} that begins) "{first}"'
+
+
+def _first_words(message: Message, length: int) -> str:
+    text = next((part.text for part in message.parts if isinstance(part, Text) and part.text.strip()), "")
+    return " ".join(text[: length * 4].split())[:length]
+
+
+def _inside(text: str) -> str:
+    # Text that was found in a file may have made its way into a summary; it must not be able to end the frame.
+    return _FRAMES.sub(r"\1\2-", text)

@@ -1,177 +1,222 @@
-"""`CompactionService`: from a context and a prompt to an accepted summary.
+"""`CompactionService`: one callable that makes a conversation short, whoever asks.
 
-It plans the cut, asks the model over the live prefix (same system prompt, same tools, same messages, one message more,
-so that the provider's cache is hit), and accepts only a summary that is whole, not empty and worth it. Its model call
-is handed in; what comes of the result is the caller's business, who owns the log.
+It goes down a ladder of strategies until one's result is good enough, and changes nothing itself: the result is handed
+back, and whoever owns the history swaps it. The model calls are handed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
 
-from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.cuts import Cut, plan_cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix, used_tokens
-from acp_agent.compaction.framing import frame_summary, summary_request
-from acp_agent.conversation.context import Context
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    Message,
-    Text,
-    ToolCall,
-    ToolResult,
-    UserMessage,
-    new_id,
+from anyio import to_thread
+
+from acp_agent.compaction.assembling import assembled, replaced_tokens
+from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
+from acp_agent.compaction.shortening import apply_rewrites
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
+from acp_agent.compaction.triggers import Limits
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import UserMessage
+from acp_agent.errors import (
+    AgentError,
+    CompactionError,
+    ModelAuthError,
+    ModelError,
+    ModelUnavailableError,
+    SummaryOverflowError,
 )
-from acp_agent.errors import CompactionError, ContextOverflowError, ModelError, ModelStreamError
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
+from acp_agent.llm.provider import NativeCompaction
 
-ModelCall: TypeAlias = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
+_NO_ROOM = (
+    "What has to stay in the conversation (the system prompt, the tools and the newest messages) does not fit the "
+    "model's context window. Nothing was changed; choose a model with a larger window, or start a new session."
+)
+ASKS_A_MODEL = frozenset({"summary", "chunked", "native"})
+LAST_STEP = "ledger"
+"""What is left where a conversation must fit: it asks nobody, and makes everything as short as it takes."""
 
-MAX_TOOL_REFUSALS = 2
-SHORT_HISTORY_TOKENS = 1_000
-"""A history shorter than this may be replaced by a summary that is a little longer: somebody who asks for it by hand in
-a young session wants the swap, and the framing alone is longer than two short messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """What one compaction is about to do.
-
-    :ivar request: the live request that the next step would send.
-    :ivar cut: what is replaced and what stays.
-    :ivar budget: of the model that writes the summary.
-    :ivar tokens_before: tokens of the context now.
-    :ivar calibration: tokens as the provider counts them for each token of our estimate.
-    """
-
-    request: ModelRequest
-    cut: Cut
-    budget: TokenBudget
-    tokens_before: int
-    calibration: float
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """An accepted summary.
-
-    :ivar text: as the user reads it.
-    :ivar sent: as the model reads it.
-    :ivar tokens_after: tokens of the new context.
-    """
-
-    text: str
-    sent: tuple[Text, ...]
-    tokens_after: int
+_log = logging.getLogger(__name__)
 
 
 class CompactionService:
-    """Compacts any context with any model; holds no state of its own."""
+    """Compacts any conversation with any model; holds no state of its own.
 
-    def plan(self, context: Context, request: ModelRequest, budget: TokenBudget) -> CompactionPlan | None:
-        """Choose what to replace; None where nothing may be.
+    :param strategies: by name; those that are installed where not given.
+    """
 
-        :param request: the live request for this context, as the next step would send it.
-        """
-        prefix = estimate_prefix(request.system, request.tools)
-        used = used_tokens(context, prefix)
-        calibration = used / max(1, prefix + estimate_messages(context.messages))
-        # Where the provider counts more than we do, the tail must not be larger than it says either.
-        cut = plan_cut(context, int(budget.tail / max(1.0, calibration)))
-        if cut is None:
-            return None
-        return CompactionPlan(request, cut, budget, used, calibration)
+    def __init__(self, strategies: Mapping[str, Strategy] | None = None) -> None:
+        self._strategies = strategies
 
-    async def summarise(
+    @property
+    def strategies(self) -> Mapping[str, Strategy]:
+        """The strategies by name. Looked up with the first compaction: an agent that starts does not wait for it."""
+        if self._strategies is None:
+            from acp_agent.compaction.strategies import installed_strategies
+
+            self._strategies = installed_strategies()
+        return self._strategies
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Names that a recipe or the configuration may choose from: `chunked` is how a summary is written, not one of
+        them."""
+        return tuple(name for name in self.strategies if name != "chunked")
+
+    async def __call__(
         self,
-        plan: CompactionPlan,
-        prompt: str,
+        state: ConversationState,
+        policy: CompactionPolicy,
         call: ModelCall,
-        show: Callable[[str], Awaitable[None]],
         *,
-        by_hand: bool,
-    ) -> Summary:
-        """Ask the model for the summary and decide whether it may take the place of what it summarises.
+        show: Show | None = None,
+        calls: ModelCalls | None = None,
+        native: NativeCompaction | None = None,
+        writer: Writer | None = None,
+        without_model: bool = False,
+    ) -> CompactedState | None:
+        """Make a conversation short.
 
-        :param prompt: the rendered recipe.
-        :param call: the model call.
+        :param call: asks the model that writes summaries: `Provider.stream`, or anything like it.
         :param show: told the summary's text as it streams.
-        :param by_hand: whether a person asked for it (see `SHORT_HISTORY_TOKENS`).
-        :raises CompactionError: the summary is empty, was cut off, or is not smaller than what it replaces.
-        :raises ModelError: the model could not be asked.
+        :param calls: counts the calls in place of a counter of its own, for whoever wants to know what a failure cost.
+        :param native: the provider's own compaction, where it has one.
+        :param writer: the model that `call` asks, where it is not the conversation's own.
+        :param without_model: whether strategies that ask a model are passed over.
+        :returns: None where there is nothing to compact.
+        :raises CompactionError: no step of the ladder came to a result that may be used; says why.
+        :raises ModelError: the model could not be asked, and no other step may take its place.
         """
-        first_kept = plan.cut.kept[0].message if plan.cut.kept else None
-        asked = UserMessage(new_id("msg"), (summary_request(prompt, first_kept),))
-        messages: tuple[Message, ...] = (*plan.request.messages, asked)
-        used = plan.tokens_before + round(estimate_message(asked) * max(1.0, plan.calibration))
-        request = replace(plan.request, max_output_tokens=plan.budget.output(used, plan.request.max_output_tokens))
-        for _ in range(MAX_TOOL_REFUSALS + 1):
-            answer = await _ask(replace(request, messages=messages), call, show)
-            message = _with_own_ids(answer, plan.request.model)
-            if not message.tool_calls:
-                return self._accepted(plan, message, by_hand=by_hand)
-            messages = (*messages, message, *(_refusal(call.id) for call in message.tool_calls))
-        raise CompactionError(
-            "The model kept calling tools instead of writing a summary. The history is unchanged; try /compact again, "
-            "or with another model."
+        calls = calls or ModelCalls(call, show)
+        task = Task(state, policy, calls, native, writer)
+        failures: list[AgentError] = []
+        for name in self.ladder(policy):
+            if name in ASKS_A_MODEL and (without_model or _in_vain(name, failures)):
+                continue
+            try:
+                draft = await self._draft(name, task)
+                result = None
+                if draft is not None:
+                    # Adds up the facts of a whole conversation: a turn that goes on meanwhile must not stand still.
+                    result = await to_thread.run_sync(
+                        _accepted, task, draft, name, bool(failures), abandon_on_cancel=True
+                    )
+            except (CompactionError, ModelError) as error:
+                _log.info("compaction by %s came to nothing: %s", name, error)
+                failures.append(error)
+                continue
+            if result is not None:
+                return _with_receipt(result, task, failures)
+        if failures:
+            raise failures[-1] if policy.by_hand else failures[0]
+        return None
+
+    @staticmethod
+    def ladder(policy: CompactionPolicy) -> tuple[str, ...]:
+        """The strategies to try, in order."""
+        if policy.steps is not None:
+            return policy.steps
+        first = policy.strategy
+        if policy.by_hand:
+            return (first, "chunked") if first in ASKS_A_MODEL else (first,)
+        steps = ["mask", first, "summary", "chunked"] if first == "native" else ["mask", first, "chunked"]
+        if first not in ASKS_A_MODEL:
+            steps = [first]
+        # Masking is worth less than a summary, but it needs nobody: the turn goes on with what it gains.
+        steps.append(LAST_STEP if policy.must_fit else "mask")
+        return tuple(dict.fromkeys(steps)) if policy.must_fit else tuple(steps)
+
+    async def _draft(self, name: str, task: Task) -> Draft | None:
+        strategy = self.strategies.get(name)
+        if strategy is None:
+            known = ", ".join(sorted(self.strategies))
+            raise CompactionError(f"There is no compaction strategy {name!r}; there are: {known}. Nothing was changed.")
+        try:
+            return await strategy.draft(task)
+        except AgentError:
+            raise
+        except Exception as error:
+            # A package's strategy may fail in any way; the steps after it have to be taken all the same.
+            _log.exception("the strategy %s failed", name)
+            raise CompactionError(
+                f"The compaction strategy {name!r} failed inside ({type(error).__name__}: {error}). Nothing changed."
+            ) from error
+
+
+def _in_vain(name: str, failures: list[AgentError]) -> bool:
+    """Whether a model need not be asked, after what came of asking it before."""
+    last = failures[-1] if failures else None
+    if isinstance(last, SummaryOverflowError):
+        return name == "summary"
+    # What the model could not be asked in one piece for another reason, it cannot be asked in many.
+    return name == "chunked" or isinstance(last, ModelUnavailableError | ModelAuthError)
+
+
+def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> CompactedState | None:
+    """The result, where it may be used; None where another step has to be tried without a word.
+
+    :raises CompactionError: it may not; says why.
+    """
+    state, policy = task.state, task.policy
+    if draft.cut is not None and Limits(policy.max_images, policy.max_bytes).exceeded(state.request.messages):
+        from acp_agent.compaction.strategies.deterministic import fewer_images
+
+        stays = (*(Entry(pin.seq, pin.message) for pin in draft.cut.pinned), *draft.cut.kept)
+        fewer = fewer_images(apply_rewrites(stays, draft.rewritten), policy)
+        draft = replace(draft, rewritten=(*draft.rewritten, *fewer))
+    result = assembled(state, policy, draft, name)
+    before, after = state.budget.used, result.tokens_after
+    fixed = _fixed_tokens(state, draft)
+    target = max(int(state.budget.window * policy.target), fixed + int((state.budget.usable - fixed) * policy.target))
+    if policy.must_fit and name == LAST_STEP:
+        if after < before and after <= state.budget.limit:
+            return result
+        raise CompactionError(_NO_ROOM)
+    if draft.cut is None:
+        limits = Limits(policy.max_images, policy.max_bytes)
+        relieved = limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
+        good = (
+            after <= target
+            or (relieved and after <= state.budget.usable)
+            or (after_failure and not policy.must_fit)
+            or policy.by_hand
         )
-
-    def _accepted(self, plan: CompactionPlan, message: AssistantMessage, *, by_hand: bool) -> Summary:
-        text = message.text.strip()
-        if message.stop_reason == "refusal":
-            raise CompactionError("The model refused to write a summary. The history is unchanged.")
-        if message.stop_reason != "end_turn":
-            raise CompactionError(
-                "The summary was cut off before its end (the model's output limit was reached), so it was not used. "
-                "The history is unchanged; try /compact again and ask for a shorter summary."
-            )
-        if not text:
-            raise CompactionError("The model answered with an empty summary. The history is unchanged; try again.")
-        replaced = estimate_messages(entry.message for entry in plan.cut.summarised)
-        stays = sum(estimate_message(pin.message) for pin in plan.cut.pinned)
-        sent = frame_summary(text)
-        size = estimate_message(UserMessage("", sent)) + stays
-        if size >= replaced and not (by_hand and size < SHORT_HISTORY_TOKENS):
-            raise CompactionError(
-                f"The summary (about {size} tokens) would not be smaller than what it replaces (about {replaced} "
-                "tokens), so it was not used. The history is unchanged."
-            )
-        kept = estimate_messages(entry.message for entry in plan.cut.kept)
-        after = estimate_prefix(plan.request.system, plan.request.tools) + size + kept
-        return Summary(text, sent, round(after * plan.calibration))
-
-
-async def _ask(request: ModelRequest, call: ModelCall, show: Callable[[str], Awaitable[None]]) -> Answered:
-    try:
-        async with aclosing(call(request)) as stream:
-            async for event in stream:
-                if isinstance(event, TextDelta):
-                    await show(event.text)
-                elif isinstance(event, Answered):
-                    return event
-    except ContextOverflowError as error:
+        return result if good and (after < before or relieved) else None
+    size = estimate_message(UserMessage("", result.sent))
+    replaced = replaced_tokens(draft)
+    if size >= replaced:
         raise CompactionError(
-            "The conversation does not fit the model's context window any more, so the model cannot summarise it "
-            "either. The history is unchanged; choose a model with a larger window, or start a new session."
-        ) from error
-    except ModelStreamError as error:
+            f"The summary (about {size:,} tokens with what is carried over) would not be smaller than what it "
+            f"replaces (about {replaced:,} tokens), so it was not used. The history is unchanged; compact when "
+            "more has been said."
+        )
+    if after > target:
         raise CompactionError(
-            "The summary broke off before its end (the connection was lost, or the model failed), so it was not used. "
-            "The history is unchanged; try /compact again."
-        ) from error
-    except ModelError as error:
-        raise type(error)(f"No summary was written, and the history is unchanged. {error}") from error
-    raise CompactionError("The model's answer ended without an end. The history is unchanged; try again.")
+            f"After the summary the context would still take {after:,} tokens, more than the {target:,} that it may, "
+            "so it was not used. The history is unchanged."
+        )
+    return result
 
 
-def _with_own_ids(answer: Answered, model: str) -> AssistantMessage:
-    parts = tuple(replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part for part in answer.parts)
-    return AssistantMessage(new_id("msg"), parts, model, answer.stop_reason, answer.usage)
+def _fixed_tokens(state: ConversationState, draft: Draft) -> int:
+    """Tokens that no compaction can take away: the system prompt, the running prompt and its unanswered steps."""
+    prefix = estimate_prefix(state.request.system, state.request.tools)
+    if draft.cut is None or state.turn_from is None:
+        return round(prefix * state.calibration)
+    running = (entry.message for entry in draft.cut.kept if entry.seq >= state.turn_from)
+    prompts = (pin.message for pin in draft.cut.pinned)
+    return round((prefix + estimate_messages((*prompts, *running))) * state.calibration)
 
 
-def _refusal(call_id: str) -> ToolResult:
-    return ToolResult(call_id, (Text("No tools may run now. Write the summary as plain text."),), is_error=True)
+def _with_receipt(result: CompactedState, task: Task, failures: list[AgentError]) -> CompactedState:
+    calls = task.calls
+    notes = [str(error) for error in failures]
+    if task.writer is not None and result.strategy in ("summary", "chunked"):
+        notes.append(f"written by {task.writer.model}")
+    receipt = replace(
+        result.receipt, requests=calls.requests, cached=calls.cached, notes=(*notes, *result.receipt.notes)
+    )
+    return replace(result, receipt=receipt, usage=calls.usage)

@@ -13,6 +13,7 @@ from acp_agent.config.home import ensure_private_dir, home_dir, project_dir
 from acp_agent.config.load import load_settings
 from acp_agent.config.settings import (
     MODES,
+    CompactionChoices,
     CompactionSettings,
     Mode,
     ModelPrices,
@@ -26,6 +27,7 @@ from acp_agent.config.settings import (
 
 __all__ = [
     "MODES",
+    "CompactionChoices",
     "CompactionSettings",
     "Mode",
     "ModelPrices",

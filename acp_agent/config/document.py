@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -223,3 +223,11 @@ def _keys_at(annotation: object, place: Place) -> list[str]:
 def dotted(place: Place) -> str | None:
     """A path as people write it: `compaction.threshold`; None for the top of the file."""
     return ".".join(str(part) for part in place) or None
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """The end of an error about a word that is none of the known ones."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted(known))}"

@@ -6,7 +6,7 @@ with it pydantic, as is yaml) only where there is a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,35 +19,41 @@ MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
 
 
-def load_settings(env: Mapping[str, str], cwd: Path | None = None) -> Settings:
+def load_settings(
+    env: Mapping[str, str], cwd: Path | None = None, *, strategies: Collection[str] | None = None
+) -> Settings:
     """Read all layers. Makes no file or folder.
 
     :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
         `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
     :param cwd: absolute path of the session's working directory; None reads no project's file.
+    :param strategies: names of the compaction strategies that exist; None does not check them.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable.
     """
     settings = Settings(home=home_dir(env))
-    settings = _with_user_file(settings)
+    settings = _with_user_file(settings, strategies)
     if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
-        settings = _with_project_file(replace(settings, project=project))
+        settings = _with_project_file(replace(settings, project=project), strategies)
     return _with_environment(settings, env)
 
 
-def _with_user_file(settings: Settings) -> Settings:
+def _with_user_file(settings: Settings, strategies: Collection[str] | None) -> Settings:
     path = settings.home / CONFIG_FILE
     try:
         document = _read(path, None)
         if document is None:
             return settings
+        from acp_agent.config.checks import check_compaction
         from acp_agent.config.schema import UserFile
 
-        return validate(UserFile, document).over(settings)
+        settings = validate(UserFile, document).over(settings)
+        check_compaction(document, settings, strategies, path)
+        return settings
     except DocumentError as error:
         raise _config_error(error, path) from error
 
 
-def _with_project_file(settings: Settings) -> Settings:
+def _with_project_file(settings: Settings, strategies: Collection[str] | None) -> Settings:
     assert settings.project is not None
     path = settings.project / CONFIG_FILE
     try:
@@ -55,9 +61,13 @@ def _with_project_file(settings: Settings) -> Settings:
         document = _read(path, settings.project.parent)
         if document is None:
             return settings
+        from acp_agent.config.checks import check_compaction
         from acp_agent.config.schema import ProjectFile
 
-        return validate(ProjectFile, document, context=settings.home / CONFIG_FILE).over(settings)
+        user_file = settings.home / CONFIG_FILE
+        settings = validate(ProjectFile, document, context=user_file).over(settings)
+        check_compaction(document, settings, strategies, user_file)
+        return settings
     except DocumentError as error:
         raise _config_error(error, path) from error
 

@@ -23,13 +23,22 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.settings import (
     MODEL_NAME_FORM,
     MODES,
-    CompactionSettings,
+    CompactionChoices,
     Mode,
     ModelPrices,
     ModelSettings,
@@ -41,6 +50,9 @@ from acp_agent.config.settings import (
 )
 
 T = TypeVar("T")
+
+MIN_PREPARE = 0.05
+MAX_THRESHOLD = 0.95
 
 
 def _model_name(value: str) -> str:
@@ -87,6 +99,24 @@ def _header_value(value: str) -> str:
     return value
 
 
+def _share_or_off(value: object) -> float | Literal[False] | None:
+    if value is None or value is False:
+        return value
+    if isinstance(value, int | float) and value is not True and MIN_PREPARE <= value <= MAX_THRESHOLD:
+        return float(value)
+    raise PydanticCustomError(
+        "share_or_off",
+        "should be a share of the usable window from {least} to {most}, or off",
+        {"least": MIN_PREPARE, "most": MAX_THRESHOLD},
+    )
+
+
+def _strategy_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise PydanticCustomError("strategy_name", "should be the name of a strategy, such as `summary`")
+    return value
+
+
 def _users_alone(value: object, info: ValidationInfo) -> object:
     raise PydanticCustomError(
         "users_alone",
@@ -118,14 +148,26 @@ class Section(BaseModel):
 
 
 class CompactionSection(Section):
-    """`compaction`."""
+    """`compaction` and `models.*.compaction`. That `prepare` is lower than `threshold` is seen in `checks`, since the
+    two may come from different layers."""
 
     auto: bool | None = None
-    threshold: Annotated[float, Field(ge=0.1, le=0.95)] | None = None
+    threshold: Annotated[float, Field(ge=0.1, le=MAX_THRESHOLD)] | None = None
+    prepare: Annotated[float | Literal[False] | None, PlainValidator(_share_or_off)] = None
+    target: Annotated[float, Field(ge=0.05, le=0.9)] | None = None
+    strategy: Annotated[str, AfterValidator(_strategy_name)] | None = None
+    model: ModelName | None = None
 
-    def over(self, below: CompactionSettings) -> CompactionSettings:
-        """Lay this section over what was said before."""
-        return CompactionSettings(auto=_or(self.auto, below.auto), threshold=_or(self.threshold, below.threshold))
+    def choices(self) -> CompactionChoices:
+        """As plain data."""
+        return CompactionChoices(
+            auto=self.auto,
+            threshold=self.threshold,
+            prepare=self.prepare,
+            target=self.target,
+            strategy=self.strategy,
+            model=self.model,
+        )
 
 
 class PricesSection(Section):
@@ -143,6 +185,7 @@ class ModelSection(Section):
     context_window: Tokens | None = None
     max_output_tokens: Tokens | None = None
     prices: PricesSection | None = None
+    compaction: CompactionSection | None = None
 
     def settings(self) -> ModelSettings:
         """As plain data."""
@@ -151,6 +194,7 @@ class ModelSection(Section):
             context_window=self.context_window,
             max_output_tokens=self.max_output_tokens,
             prices=ModelPrices(**prices.model_dump()),
+            compaction=_choices(self.compaction),
         )
 
 
@@ -209,7 +253,7 @@ class SharedKeys(Section):
             context_window=_or(self.context_window, below.context_window),
             max_output_tokens=_or(self.max_output_tokens, below.max_output_tokens),
             shell_timeout=_or(self.shell_timeout, below.shell_timeout),
-            compaction=self.compaction.over(below.compaction) if self.compaction else below.compaction,
+            compaction_choices=_choices(self.compaction).over(below.compaction_choices),
         )
 
 
@@ -249,6 +293,10 @@ class ProjectFile(SharedKeys):
             max_turn_requests=min(_or(self.max_turn_requests, below.max_turn_requests), below.max_turn_requests),
             max_turn_cost=min(costs, default=None),
         )
+
+
+def _choices(section: CompactionSection | None) -> CompactionChoices:
+    return section.choices() if section else CompactionChoices()
 
 
 def _or(value: T | None, below: T) -> T:

@@ -23,16 +23,75 @@ MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-4-5
 """What to tell somebody whose model is not one by `is_model_name`."""
 
 
+DEFAULT_PREPARE = 0.70
+PREPARE_BELOW_THRESHOLD = 7 / 8
+"""Where `prepare` is not set, it is at most this part of the threshold: a lower threshold alone is no mistake."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """When the context is made short without being asked.
+    """When and how the context is made short, after all layers.
 
-    :ivar auto: whether it is at all; `/compact` always works.
+    :ivar auto: whether it is without being asked; `/compact` always works.
     :ivar threshold: share of the usable window, 0 to 1, from which on it is.
+    :ivar prepare: share of the usable window from which on a summary is prepared in the background, always lower than
+        `threshold`; None where none is: switched off, or `auto` is.
+    :ivar target: share of the whole window that the context should be down to; None leaves it to the recipe.
+    :ivar strategy: name of the strategy; None leaves it to the recipe.
+    :ivar model: `provider/model` that writes summaries; None leaves it to the recipe, else it is the session's own.
     """
 
     auto: bool = True
     threshold: float = 0.80
+    prepare: float | None = DEFAULT_PREPARE
+    target: float | None = None
+    strategy: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionChoices:
+    """What one layer says of compaction; None where it says nothing. Fields as in `CompactionSettings`.
+
+    Laying layers over each other is associative, and a layer that says nothing changes nothing.
+
+    :ivar prepare: False switches it off.
+    """
+
+    auto: bool | None = None
+    threshold: float | None = None
+    prepare: float | Literal[False] | None = None
+    target: float | None = None
+    strategy: str | None = None
+    model: str | None = None
+
+    def over(self, below: CompactionChoices) -> CompactionChoices:
+        """This layer where it says something, else the one below it."""
+        return CompactionChoices(
+            auto=below.auto if self.auto is None else self.auto,
+            threshold=below.threshold if self.threshold is None else self.threshold,
+            prepare=below.prepare if self.prepare is None else self.prepare,
+            target=below.target if self.target is None else self.target,
+            strategy=below.strategy if self.strategy is None else self.strategy,
+            model=below.model if self.model is None else self.model,
+        )
+
+    def settled(self) -> CompactionSettings:
+        """With the defaults below it. What is said is taken as it is, so `prepare` may be too high."""
+        base = CompactionSettings()
+        auto = base.auto if self.auto is None else self.auto
+        threshold = base.threshold if self.threshold is None else self.threshold
+        prepare = self.prepare
+        if prepare is None:
+            prepare = min(DEFAULT_PREPARE, threshold * PREPARE_BELOW_THRESHOLD)
+        return CompactionSettings(
+            auto=auto,
+            threshold=threshold,
+            prepare=prepare if auto and prepare is not False else None,
+            target=self.target,
+            strategy=self.strategy,
+            model=self.model,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +110,13 @@ class ModelSettings:
 
     :ivar context_window: tokens of the whole window, where neither the provider nor the table says.
     :ivar max_output_tokens: upper bound of one answer, in tokens.
+    :ivar compaction: what holds for this model's contexts alone.
     """
 
     context_window: int | None = None
     max_output_tokens: int | None = None
     prices: ModelPrices = ModelPrices()
+    compaction: CompactionChoices = CompactionChoices()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +153,7 @@ class Settings:
     :ivar max_turn_requests: model calls in one turn before it ends with `max_turn_requests`.
     :ivar max_turn_cost: US dollars in one turn before it ends likewise.
     :ivar shell_timeout: seconds that a shell command may take where the call names none.
+    :ivar compaction_choices: what was said of compaction for all models; read it with `compaction_for`.
     :ivar models: by `provider/model`.
     :ivar providers: by name.
     """
@@ -106,9 +168,23 @@ class Settings:
     max_turn_requests: int = 200
     max_turn_cost: float | None = None
     shell_timeout: float = 120.0
-    compaction: CompactionSettings = CompactionSettings()
+    compaction_choices: CompactionChoices = CompactionChoices()
     models: Mapping[str, ModelSettings] = field(default_factory=dict[str, ModelSettings])
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
+
+    @property
+    def compaction(self) -> CompactionSettings:
+        """What holds for a model of which nothing special is said."""
+        return self.compaction_choices.settled()
+
+    def compaction_for(self, model: str) -> CompactionSettings:
+        """What holds for a model: its own section laid over the general one.
+
+        :param model: `provider/model`, as in `models`.
+        """
+        if model not in self.models:
+            return self.compaction
+        return self.models[model].compaction.over(self.compaction_choices).settled()
 
 
 def api_key(env: Mapping[str, str], provider: ProviderSettings) -> str | None:

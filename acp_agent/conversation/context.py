@@ -11,20 +11,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from acp_agent.conversation.entries import BeforeTurn, Entry, Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
     Carried,
     CompactionFailed,
+    ContextRestored,
     ContextSwapped,
+    ContinuationAsked,
+    FileVersion,
     InstructionsLoaded,
     LoggedEvent,
     ModeChanged,
     ModelChanged,
     PartialAnswer,
     PermissionGranted,
+    PinRemoved,
     PlanChanged,
     PlanEntry,
     SessionStarted,
+    SummaryDropped,
+    TextPinned,
     ThoughtLevelChanged,
     TitleChanged,
     ToolReturned,
@@ -32,34 +39,23 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Message, ToolCall, ToolResult, Usage, UserMessage
+from acp_agent.conversation.memory import Memory, Pin
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+
+__all__ = ["Context", "Entry", "Files", "Partial"]
 
 Files: TypeAlias = dict[str, str | None]
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A message in its place in the log; a summary stands at the seq of its swap, before all that it left in place."""
-
-    seq: int
-    message: Message
-    summary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """An answer that was streaming when the log last heard of it."""
-
-    message_id: str
-    text: str
-    thinking: str
-
-    @classmethod
-    def extended(cls, partial: Partial | None, event: PartialAnswer) -> Partial:
-        """What the log holds of the answer after one more checkpoint."""
-        if partial is None or partial.message_id != event.message_id:
-            return cls(event.message_id, event.text, event.thinking)
-        return cls(event.message_id, partial.text + event.text, partial.thinking + event.thinking)
+_LOOKS_BACK = (UserPrompted, TurnRefused, ContextSwapped, ContextRestored)
+_YOUNG = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +72,13 @@ class Context:
     :ivar cost: US dollars spent in this session.
     :ivar files: digest of each file version that the model has seen since the last compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
+    :ivar memory: what no compaction may paraphrase: pins, rules, requests, facts.
+    :ivar swaps: seqs of the compactions that are in force, the newest last.
+    :ivar fold_from: seq at which a fold that comes to this context may begin; 0 for the log's beginning.
+    :ivar restored: whether the newest change of that kind was an undo: the user wants this context as it is.
     :ivar partial: the part of an unfinished answer that the log holds.
-    :ivar before_turn: the entries before the newest prompt, whose seq is `prompted`: what a refusal goes back to, also
-        where the turn was compacted meanwhile. Known only to a fold that has seen that prompt, so it does not count
+    :ivar before_turn: what a refusal of the turn that began at `prompted` goes back to, also where the turn was
+        compacted meanwhile. Known only to a fold that has seen that prompt, so it does not count
         when contexts are compared; whoever folds a tail begins before a prompt that was refused.
     """
 
@@ -100,17 +100,29 @@ class Context:
     cost: float = 0.0
     files: Files = field(default_factory=dict[str, "str | None"])
     turn_from: int | None = None
+    memory: Memory = field(default_factory=Memory)
+    swaps: tuple[int, ...] = ()
+    fold_from: int = 0
+    restored: bool = False
     partial: Partial | None = None
-    before_turn: tuple[Entry, ...] = field(default=(), compare=False, repr=False)
+    before_turn: BeforeTurn | None = field(default=None, compare=False, repr=False)
     prompted: int = field(default=0, compare=False)
 
     @classmethod
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
         """Fold a whole log, or the tail that begins where its last compaction says."""
         context = cls()
+        # A tuple is copied with every message that is added to it, so the older ones wait elsewhere meanwhile.
+        older: list[Entry] = []
         for event in events:
+            if isinstance(event.event, _LOOKS_BACK):
+                context = replace(context, entries=(*older, *context.entries))
+                older.clear()
             context = context.apply(event)
-        return context
+            if len(context.entries) > _YOUNG:
+                older.extend(context.entries)
+                context = replace(context, entries=())
+        return replace(context, entries=(*older, *context.entries))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -145,6 +157,7 @@ class Context:
             grants=tuple(sorted(self.grants)),
             cost=self.cost,
             turn_from=self.turn_from,
+            memory=self.memory,
         )
 
     def apply(self, logged: LoggedEvent) -> Context:
@@ -172,7 +185,7 @@ class Context:
                     entries=entries,
                     turn_from=seq,
                     partial=None,
-                    before_turn=self.entries,
+                    before_turn=self._before_turn(self.entries),
                     prompted=seq,
                 )
             case PartialAnswer():
@@ -187,23 +200,27 @@ class Context:
             case TurnEnded():
                 return replace(self, head=seq, turn_from=None, partial=None)
             case TurnRefused():
-                kept = self.before_turn
-                if self.prompted != event.from_seq:
-                    kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < event.from_seq)
-                return replace(
-                    self,
-                    head=seq,
-                    revision=seq,
-                    entries=kept,
-                    usage=None,
-                    baseline=0,
-                    baseline_seq=0,
-                    partial=None,
-                    # Some of it was seen in what is gone; reading a file once more is cheap, a blind edit is not.
-                    files={},
-                )
+                return self._refused(seq, event.from_seq)
             case ContextSwapped():
                 return self._swapped(seq, event)
+            case ContextRestored():
+                return self._restored(seq, event)
+            case TextPinned():
+                pin = Pin(event.number, event.text)
+                memory = replace(
+                    self.memory,
+                    pins=(*self.memory.pins, pin),
+                    next_pin=max(self.memory.next_pin, event.number + 1),
+                )
+                return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+            case PinRemoved():
+                pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
+                memory = replace(self.memory, pins=pins)
+                return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+            case ContinuationAsked():
+                return self._noted(seq, event.message_id, event.sent)
+            case SummaryDropped():
+                return replace(self, head=seq, cost=self.cost + _cost(event.usage))
             case CompactionFailed():
                 return replace(self, head=seq, cost=self.cost + _cost(event.usage))
             case InstructionsLoaded():
@@ -223,6 +240,41 @@ class Context:
             case _:
                 return replace(self, head=seq)
 
+    def _before_turn(self, entries: tuple[Entry, ...]) -> BeforeTurn:
+        return BeforeTurn(
+            entries,
+            usage=self.usage,
+            baseline=self.baseline,
+            baseline_seq=self.baseline_seq,
+            memory=self.memory,
+            swaps=self.swaps,
+            fold_from=self.fold_from,
+            restored=self.restored,
+        )
+
+    def _refused(self, seq: int, from_seq: int) -> Context:
+        before = self.before_turn
+        if before is None or self.prompted != from_seq:
+            kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
+            before = replace(self._before_turn(kept), usage=None, baseline=0, baseline_seq=0)
+        return replace(
+            self,
+            head=seq,
+            revision=seq,
+            entries=before.entries,
+            usage=before.usage,
+            baseline=before.baseline,
+            baseline_seq=before.baseline_seq,
+            # What was refused must not come back as a remembered request; a pin the user takes back by itself.
+            memory=replace(before.memory, pins=self.memory.pins, next_pin=self.memory.next_pin),
+            swaps=before.swaps,
+            fold_from=before.fold_from,
+            restored=before.restored,
+            partial=None,
+            # Some of it was seen in what is gone; reading a file once more is cheap, a blind edit is not.
+            files={},
+        )
+
     def _answered(self, seq: int, message: AssistantMessage) -> Context:
         entries = self.entries
         # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.
@@ -233,16 +285,47 @@ class Context:
             changed = replace(changed, usage=message.usage, baseline=message.usage.total_tokens, baseline_seq=seq)
         return changed
 
+    def _noted(self, seq: int, message_id: str, text: str) -> Context:
+        note = Entry(seq, UserMessage(message_id, (Text(text),)), note=True)
+        return replace(self, head=seq, entries=(*self.entries, note))
+
     def _swapped(self, seq: int, event: ContextSwapped) -> Context:
-        tail = (entry for entry in self.entries if entry.seq >= event.keep_from and not entry.summary)
-        pinned = (Entry(pin.seq, pin.message) for pin in event.pinned)
-        summary = Entry(seq, UserMessage(event.message_id, event.sent), summary=True)
-        carried = event.carried
+        entries = self.entries
+        if event.sent:
+            tail = (entry for entry in entries if entry.seq >= event.keep_from and not entry.summary)
+            pinned = (Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in event.pinned)
+            entries = (Entry(seq, UserMessage(event.message_id, event.sent), summary=True), *pinned, *tail)
+        if event.rewritten:
+            new = {rewritten.seq: rewritten.message for rewritten in event.rewritten}
+            entries = tuple(
+                replace(entry, message=new[entry.seq], shortened=True)
+                if entry.seq in new and not entry.summary
+                else entry
+                for entry in entries
+            )
+        swapped = self._carrying(seq, event.carried, event.files)
+        return replace(
+            swapped,
+            entries=entries,
+            cost=event.carried.cost + _cost(event.usage),
+            baseline=event.tokens_after,
+            swaps=(*event.earlier, seq),
+            fold_from=event.fold_from or min(event.keep_from, seq),
+        )
+
+    def _restored(self, seq: int, event: ContextRestored) -> Context:
+        entries = tuple(Entry(e.seq, e.message, e.summary, e.note, e.shortened) for e in event.entries)
+        restored = self._carrying(seq, event.carried, event.files)
+        return replace(
+            restored, entries=entries, baseline=event.tokens, swaps=event.earlier, fold_from=seq, restored=True
+        )
+
+    def _carrying(self, seq: int, carried: Carried, files: tuple[FileVersion, ...]) -> Context:
+        """This context with its messages still to be replaced."""
         return replace(
             self,
             head=seq,
             revision=seq,
-            entries=(summary, *pinned, *tail),
             cwd=carried.cwd,
             additional_directories=carried.additional_directories,
             mode=carried.mode,
@@ -251,13 +334,14 @@ class Context:
             instructions=carried.instructions,
             title=carried.title,
             plan=carried.plan,
-            cost=carried.cost + _cost(event.usage),
+            cost=carried.cost,
             turn_from=carried.turn_from,
             grants=frozenset(carried.grants),
+            memory=carried.memory,
             usage=None,
-            baseline=event.tokens_after,
             baseline_seq=seq,
-            files={},
+            restored=False,
+            files={version.path: version.digest for version in files},
             partial=None,
         )
 

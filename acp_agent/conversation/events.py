@@ -2,7 +2,8 @@
 
 An event says what happened, in the past tense, and is never changed afterwards. Whoever adds a kind of event says in
 `Context.apply` what it does to the context and in the editor's presenter how it is replayed. Fields are only ever added
-with a default, so that a log written by an older version stays readable.
+with a default, so that a log written by an older version stays readable. The events of a compaction are in `swaps.py`
+and the parts that an editor shows in `views.py`; all of them are imported from here.
 """
 
 from __future__ import annotations
@@ -10,67 +11,70 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    JsonValue,
-    Text,
-    ToolResult,
-    Usage,
-    UserMessage,
-    UserPart,
+from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserPart
+from acp_agent.conversation.swaps import (
+    Carried,
+    CompactionFailed,
+    CompactionTrigger,
+    ContextRestored,
+    ContextSwapped,
+    Pinned,
+    Receipt,
+    RestoredEntry,
+    Rewritten,
+    SummaryDropped,
+)
+from acp_agent.conversation.views import (
+    CallView,
+    Diff,
+    FileVersion,
+    Location,
+    PlanEntry,
+    PlanPriority,
+    PlanStatus,
+    ToolKind,
 )
 
-ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+__all__ = [
+    "AssistantAnswered",
+    "CallView",
+    "Carried",
+    "CompactionFailed",
+    "CompactionTrigger",
+    "ContextRestored",
+    "ContextSwapped",
+    "ContinuationAsked",
+    "Diff",
+    "Event",
+    "FileVersion",
+    "InstructionsLoaded",
+    "Location",
+    "LoggedEvent",
+    "ModeChanged",
+    "ModelChanged",
+    "NoteAdded",
+    "PartialAnswer",
+    "PermissionGranted",
+    "PinRemoved",
+    "Pinned",
+    "PlanChanged",
+    "PlanEntry",
+    "PlanPriority",
+    "PlanStatus",
+    "Receipt",
+    "RestoredEntry",
+    "Rewritten",
+    "SessionStarted",
+    "SummaryDropped",
+    "TextPinned",
+    "ThoughtLevelChanged",
+    "TitleChanged",
+    "ToolKind",
+    "ToolReturned",
+    "TurnEnded",
+    "TurnRefused",
+    "UserPrompted",
 ]
-PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
-PlanPriority: TypeAlias = Literal["high", "medium", "low"]
-CompactionTrigger: TypeAlias = Literal["manual", "threshold", "overflow"]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanEntry:
-    """One line of the plan that the agent follows."""
-
-    content: str
-    status: PlanStatus = "pending"
-    priority: PlanPriority = "medium"
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A place in a file that a call looks at or changes; `line` counts from 1."""
-
-    path: str
-    line: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """A change of one file (or of a part of it, where the file is large); `old_text` is None for a new file."""
-
-    path: str
-    old_text: str | None
-    new_text: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileVersion:
-    """The contents of a file that the model has seen, by digest; None where the file is gone."""
-
-    path: str
-    digest: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class CallView:
-    """What an editor shows of a tool call besides the result's text."""
-
-    title: str
-    kind: ToolKind = "other"
-    locations: tuple[Location, ...] = ()
-    diffs: tuple[Diff, ...] = ()
-    raw_output: JsonValue = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,71 +215,33 @@ class TurnRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """What a swap carries over besides messages, so that a context can be rebuilt from the swap's tail alone."""
+class TextPinned:
+    """The user pinned a text: the model reads it from here on, and every later context holds it word for word."""
 
-    cwd: str
-    additional_directories: tuple[str, ...]
-    mode: str
-    model: str
-    thought_level: str
-    instructions: str
-    title: str | None
-    plan: tuple[PlanEntry, ...]
-    grants: tuple[str, ...]
-    cost: float
-    turn_from: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """A message from before the tail that stays word for word, with the seq at which it stands in the log."""
-
-    seq: int
-    message: UserMessage
-
-
-@dataclass(frozen=True, slots=True)
-class ContextSwapped:
-    """A compaction: the messages before `keep_from` leave the context, and `sent` stands in their place.
-
-    :ivar compaction_id: unique, and never reused.
-    :ivar summary: the summary as the user reads it.
-    :ivar sent: the same as the model reads it, framed as history.
-    :ivar keep_from: seq of the first event whose message stays, word for word; the swap's own seq where none does.
-    :ivar pinned: messages from before that, which stay as well, between the summary and the tail: the prompt of a turn
-        that is still running.
-    :ivar tokens_before: tokens of the context that was replaced.
-    :ivar tokens_after: estimate of the new context's tokens.
-    :ivar recipe: name of the recipe that ran, and `digest` of its text.
-    """
-
-    compaction_id: str
     message_id: str
-    trigger: CompactionTrigger
-    summary: str
-    sent: tuple[Text, ...]
-    keep_from: int
-    carried: Carried
-    tokens_before: int
-    tokens_after: int
-    pinned: tuple[Pinned, ...] = ()
-    usage: Usage | None = None
-    recipe: str = ""
-    digest: str = ""
-    kind: Literal["context_swapped"] = "context_swapped"
+    number: int
+    text: str
+    sent: str
+    kind: Literal["text_pinned"] = "text_pinned"
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionFailed:
-    """A compaction began and did not happen; the context is as it was."""
+class PinRemoved:
+    """The user took a pinned text back; `sent` tells the model."""
 
-    compaction_id: str
-    trigger: CompactionTrigger
-    status: Literal["failed", "cancelled"]
-    error: str | None = None
-    usage: Usage | None = None
-    kind: Literal["compaction_failed"] = "compaction_failed"
+    message_id: str
+    number: int
+    sent: str
+    kind: Literal["pin_removed"] = "pin_removed"
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuationAsked:
+    """The model's answer was cut off for want of room; `sent` asks it to go on. The user did not say it."""
+
+    message_id: str
+    sent: str
+    kind: Literal["continuation_asked"] = "continuation_asked"
 
 
 Event: TypeAlias = (
@@ -295,7 +261,12 @@ Event: TypeAlias = (
     | TurnEnded
     | TurnRefused
     | ContextSwapped
+    | ContextRestored
     | CompactionFailed
+    | SummaryDropped
+    | TextPinned
+    | PinRemoved
+    | ContinuationAsked
 )
 
 

@@ -74,6 +74,20 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactedBlock:
+    """What a provider's own compaction made of the messages that stood before it.
+
+    Stands in the first message of a context, once. `data` is the provider's form of it, which goes back to the same
+    provider unchanged and in front of everything else; every other provider reads `text`.
+    """
+
+    provider: str
+    data: JsonObject
+    text: str
+    type: Literal["compacted"] = "compacted"
+
+
+@dataclass(frozen=True, slots=True)
 class Thinking:
     """A model's reasoning.
 
@@ -102,7 +116,7 @@ class ToolCall:
     type: Literal["tool_call"] = "tool_call"
 
 
-UserPart: TypeAlias = Text | Image | ResourceLink | Resource
+UserPart: TypeAlias = Text | Image | ResourceLink | Resource | CompactedBlock
 AssistantPart: TypeAlias = Text | Thinking | ToolCall
 ResultPart: TypeAlias = Text | Image
 

@@ -31,5 +31,10 @@ class SwapContext:
     summary: str
 
 
-Action: TypeAlias = SwapContext
+@dataclass(frozen=True, slots=True)
+class RequestCompaction:
+    """Compact the conversation now, as `/compact` would."""
+
+
+Action: TypeAlias = SwapContext | RequestCompaction
 HookEvent: TypeAlias = TurnEnd

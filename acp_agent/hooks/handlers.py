@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from acp_agent.hooks.events import Action, HookEvent, SwapContext
+from acp_agent.hooks.events import Action, HookEvent, RequestCompaction, SwapContext
 
 
 class Handler(Protocol):
@@ -30,6 +30,17 @@ class SwapContextHandler:
         return (SwapContext(event.response),) if event.response.strip() else ()
 
 
+class CompactHandler:
+    """`compact`: once the recipe has done its work, the conversation is compacted."""
+
+    name = "compact"
+
+    async def handle(self, event: HookEvent) -> tuple[Action, ...]:
+        """A compaction, whatever the answer was."""
+        del event
+        return (RequestCompaction(),)
+
+
 def builtin_handlers() -> tuple[Handler, ...]:
     """All handlers that we ship."""
-    return (SwapContextHandler(),)
+    return (SwapContextHandler(), CompactHandler())

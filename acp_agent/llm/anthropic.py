@@ -15,23 +15,37 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 from anyio import to_thread
 
-from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.conversation.messages import CompactedBlock, JsonObject
+from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
 from acp_agent.llm.access import check_key, check_network
-from acp_agent.llm.anthropic_wire import MessagesFold, request_body
+from acp_agent.llm.anthropic_fold import MessagesFold
+from acp_agent.llm.anthropic_wire import (
+    COMPACTION_BETA,
+    compacted_of,
+    compaction_option,
+    count_body,
+    request_body,
+)
 from acp_agent.llm.failures import CallFailed, Endpoint
+from acp_agent.llm.json_access import get_text
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import ModelEvent, ModelRequest
-from acp_agent.llm.retry import CONNECT_TIMEOUT, DEFAULT_POLICY, READ_TIMEOUT, RetryPolicy, with_retries
-from acp_agent.llm.transport import ask, host_of, read
+from acp_agent.llm.provider import Answered, Compacted, CompactedNothing, ModelEvent, ModelRequest
+from acp_agent.llm.retry import DEFAULT_POLICY, READ_TIMEOUT, RetryPolicy, with_retries
+from acp_agent.llm.transport import ask, ask_count, host_of, read
+from acp_agent.llm.windows import WINDOW_SECONDS, StatedWindows
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
 
-_QUESTION_SECONDS = 3.0
+_LIST_SECONDS = 3.0
+_COUNT_SECONDS = 10.0
+_BETAS = "anthropic-beta"
 _NO_KEY = "no-key-needed"
 _THINKING_REFUSED = re.compile(
     r"`?(?:redacted_)?thinking`? block|`signature`|thinking.{0,40}cannot be modified", re.IGNORECASE
 )
+_COMPACTED_REFUSED = re.compile(r"compaction", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +88,9 @@ class AnthropicProvider:
         self._policy = policy
         self._client: AsyncAnthropic | None = None
         self._making = anyio.Lock()
-        self._windows: dict[str, int] = {}
+        self._windows = StatedWindows()
         self._without_thinking: set[str] = set()
+        self._refused_blocks: set[tuple[str, str]] = set()
 
     @property
     def name(self) -> str:
@@ -89,32 +104,63 @@ class AnthropicProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`."""
         client = await self._ready()
-        access = self._access
-        secrets = (access.api_key, access.auth_token, client.api_key, client.auth_token, *access.headers.values())
-        endpoint = Endpoint(
-            self.name, host_of(str(client.base_url)), access.key_hint, tuple({text for text in secrets if text})
-        )
-        profile = self._profile_of(request.model)
 
         def attempt() -> AsyncGenerator[ModelEvent, None]:
-            return self._attempt(client, request, profile)
+            return self._attempt(client, request, lambda: MessagesFold(self.name))
 
-        async with aclosing(with_retries(attempt, endpoint, self._policy)) as events:
+        async with aclosing(with_retries(attempt, self._endpoint(client), self._policy)) as events:
             async for event in events:
                 yield event
 
-    async def context_window(self, model: str) -> int | None:
+    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+        """See `NativeCompaction.compact`; the block has its summary as text.
+
+        Source: https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
+        """
+        client = await self._ready()
+        fold = MessagesFold(self.name)
+
+        def fresh() -> MessagesFold:
+            nonlocal fold
+            fold = MessagesFold(self.name)
+            return fold
+
+        def attempt() -> AsyncGenerator[ModelEvent, None]:
+            return self._attempt(client, request, fresh, compaction_option(instructions))
+
+        usage = None
+        async with aclosing(with_retries(attempt, self._endpoint(client), self._policy)) as events:
+            async for event in events:
+                usage = event.usage if isinstance(event, Answered) else usage
+        assert usage is not None  # the last event of every stream that does not raise
+        block = fold.compaction
+        if block is None:
+            raise self._nothing_compacted(fold.stopped) from CompactedNothing(usage)
+        return Compacted(CompactedBlock(self.name, block, get_text(block, "content")), usage)
+
+    def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
-        if model not in self._windows:
-            try:
-                client = await self._ready()
-            except (ConfigError, ModelAuthError):
-                return None
-            info = await ask(lambda: client.models.retrieve(model, timeout=_QUESTION_SECONDS), _QUESTION_SECONDS)
-            if info is None or not info.max_input_tokens:
-                return None
-            self._windows[model] = info.max_input_tokens
-        return self._windows[model]
+        return self._windows.get(model)
+
+    async def learn_window(self, model: str) -> None:
+        """See `Provider.learn_window`."""
+        try:
+            client = await self._ready()
+        except (ConfigError, ModelAuthError):
+            return
+        await self._windows.learn(model, lambda: _stated_window(client, model))
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """See `Provider.count_tokens`."""
+        try:
+            client = await self._ready()
+        except (ConfigError, ModelAuthError):
+            return None
+        block = self._block(request)
+        body = request_body(request, self._profile_of(request.model), self.name, compacted=block)
+        part, more = self._part(client, beta=block is not None)
+        count = cast(Callable[..., Any], part.count_tokens)
+        return await ask_count(lambda: count(timeout=_COUNT_SECONDS, **count_body(body), **more), _COUNT_SECONDS)
 
     async def models(self) -> tuple[str, ...]:
         """See `Provider.models`."""
@@ -122,7 +168,7 @@ class AnthropicProvider:
             client = await self._ready()
         except (ConfigError, ModelAuthError):
             return ()
-        page = await ask(lambda: client.models.list(limit=100, timeout=_QUESTION_SECONDS), _QUESTION_SECONDS)
+        page = await ask(lambda: client.models.list(limit=100, timeout=_LIST_SECONDS), _LIST_SECONDS)
         return tuple(info.id for info in page.data) if page is not None else ()
 
     async def aclose(self) -> None:
@@ -132,36 +178,76 @@ class AnthropicProvider:
             self._client = None
 
     async def _attempt(
-        self, client: AsyncAnthropic, request: ModelRequest, profile: ModelProfile
+        self,
+        client: AsyncAnthropic,
+        request: ModelRequest,
+        fresh: Callable[[], MessagesFold],
+        option: JsonObject | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One call; sent once more without earlier thinking where the API no longer accepts that.
+        """One call; sent again at once without what the API no longer accepts.
 
         A thinking block is bound to all that stood before it when it was made, so that a compaction voids what it kept.
-        """
-        keep = request.conversation_id not in self._without_thinking
-        try:
-            async with aclosing(self._call(client, request, profile, keep_thinking=keep)) as events:
-                async for event in events:
-                    yield event
-            return
-        except CallFailed as failure:
-            if not keep or failure.status != 400 or not _THINKING_REFUSED.search(failure.message):
-                raise
-        if request.conversation_id:
-            self._without_thinking.add(request.conversation_id)
-        async with aclosing(self._call(client, request, profile, keep_thinking=False)) as events:
-            async for event in events:
-                yield event
+        A compacted block is bound to models that know such blocks; what it says is sent as text in its place.
 
-    async def _call(
-        self, client: AsyncAnthropic, request: ModelRequest, profile: ModelProfile, *, keep_thinking: bool
-    ) -> AsyncGenerator[ModelEvent, None]:
-        body = request_body(request, profile, self.name, keep_thinking=keep_thinking)
-        # The SDK's overloads want each field by name and type; what we send is built and tested as plain JSON.
-        create = cast(Callable[..., Any], client.messages.with_streaming_response.create)
-        async with aclosing(read(create(stream=True, **body), MessagesFold(self.name), profile)) as events:
-            async for event in events:
-                yield event
+        :param fresh: makes the fold.
+        :param option: what makes the request one for compaction.
+        """
+        profile = self._profile_of(request.model)
+        keep = request.conversation_id not in self._without_thinking
+        block = self._block(request)
+        while True:
+            body = request_body(request, profile, self.name, keep_thinking=keep, compacted=block)
+            part, more = self._part(client, beta=block is not None or option is not None)
+            # The SDK's overloads want each field by name and type; what we send is built and tested as plain JSON.
+            create = cast(Callable[..., Any], part.with_streaming_response.create)
+            call = create(stream=True, **body, **more, **(option or {}))
+            try:
+                async with aclosing(read(call, fresh(), profile)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except CallFailed as failure:
+                if failure.status != 400:
+                    raise
+                if block is not None and option is None and _COMPACTED_REFUSED.search(failure.message):
+                    self._refused_blocks.add((request.model, block.text))
+                    block = None
+                elif keep and _THINKING_REFUSED.search(failure.message):
+                    if request.conversation_id:
+                        self._without_thinking.add(request.conversation_id)
+                    keep = False
+                else:
+                    raise
+
+    def _block(self, request: ModelRequest) -> CompactedBlock | None:
+        """The compacted block that the API takes in its own form."""
+        block = compacted_of(request.messages, self.name)
+        return None if block is None or (request.model, block.text) in self._refused_blocks else block
+
+    def _part(self, client: AsyncAnthropic, *, beta: bool) -> tuple[Any, JsonObject]:
+        """The SDK's half to call, and further arguments, for which the configured betas have to be repeated."""
+        if not beta:
+            return client.messages, {}
+        given = ",".join(value for name, value in self._access.headers.items() if name.lower() == _BETAS)
+        betas = [word for part in given.split(",") if (word := part.strip())]
+        return client.beta.messages, {"betas": list(dict.fromkeys([*betas, COMPACTION_BETA]))}
+
+    def _endpoint(self, client: AsyncAnthropic) -> Endpoint:
+        access = self._access
+        secrets = (access.api_key, access.auth_token, client.api_key, client.auth_token, *access.headers.values())
+        known = tuple({text for text in secrets if text})
+        return Endpoint(self.name, host_of(str(client.base_url)), access.key_hint, known)
+
+    def _nothing_compacted(self, stopped: str) -> ModelRequestError:
+        if stopped == "model_context_window_exceeded":
+            return ContextOverflowError(
+                f"{self.name} cannot compact the conversation: it leaves no room for the prompt for the summary."
+                " Have it summarised in pieces, or start a new session."
+            )
+        return ModelRequestError(
+            f"{self.name} made no summary of the conversation (it stopped with {stopped or 'nothing'!r})."
+            " Compact with another strategy, or with another model."
+        )
 
     async def _ready(self) -> AsyncAnthropic:
         async with self._making:
@@ -178,6 +264,14 @@ class AnthropicProvider:
         check_network()
         import anthropic
 
+        from acp_agent.llm.connecting import send_within
+
+        limit = self._policy.connection
+
+        class Client(anthropic.DefaultAsyncHttpxClient):
+            async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+                return await send_within(limit, request, lambda: super(Client, self).send(request, **more))
+
         try:
             client = anthropic.AsyncAnthropic(
                 api_key=access.api_key or (None if given or access.ambient else _NO_KEY),
@@ -185,7 +279,8 @@ class AnthropicProvider:
                 base_url=access.base_url,
                 default_headers=access.headers,
                 max_retries=0,
-                timeout=anthropic.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT),
+                timeout=anthropic.Timeout(READ_TIMEOUT, connect=limit / 2),
+                http_client=Client(),
             )
         except anthropic.AnthropicError as error:
             raise ModelAuthError(f"{access.name}: {error} Check {access.key_hint}.") from error
@@ -199,3 +294,11 @@ class AnthropicProvider:
     def _no_key(self) -> ModelAuthError:
         access = self._access
         return ModelAuthError(f"No key for {access.name}: set {access.key_hint} and start the agent again.")
+
+
+async def _stated_window(client: AsyncAnthropic, model: str) -> int | None:
+    info: object = await client.models.retrieve(model, timeout=WINDOW_SECONDS)
+    if getattr(info, "id", None) is None:
+        raise CallFailed("no-stream", "the answer describes no model")
+    tokens: object = getattr(info, "max_input_tokens", None)
+    return tokens if isinstance(tokens, int) and tokens > 0 else None

@@ -1,55 +1,52 @@
-"""Anthropic's Messages API: our request to theirs, their stream to our events. Pure functions and a fold.
+"""Anthropic's Messages API: our request to theirs. Pure functions.
 
-Source: the types of the anthropic SDK 2.12, and the pages on prompt caching, thinking and preserved thinking of
-platform.claude.com. Knows neither HTTP nor the SDK.
+Source: the types of the anthropic SDK 2.12, and the pages on prompt caching, thinking, preserved thinking and on-demand
+compaction of platform.claude.com. Knows neither HTTP nor the SDK.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    AssistantPart,
+    CompactedBlock,
     Image,
     JsonObject,
     JsonValue,
     Message,
-    StopReason,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Usage,
     UserMessage,
 )
-from acp_agent.llm.json_access import get_int, get_object, get_text
-from acp_agent.llm.parts import arguments_of, result_parts, tool_call, user_parts, wire_name
+from acp_agent.llm.parts import (
+    arguments_of,
+    newest_compacted,
+    result_parts,
+    user_parts,
+    wire_name,
+    without,
+)
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta, ToolDefinition
-from acp_agent.llm.transport import stream_error
+from acp_agent.llm.provider import ModelRequest, ToolDefinition
+
+COMPACTION_BETA = "compact-2026-09-04"
+"""Value of the header `anthropic-beta` for compacting, and for each request with a compacted block in it."""
 
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _SMALLEST_BUDGET = 1_024
 
-_STOP_REASONS: dict[str, StopReason] = {
-    "end_turn": "end_turn",
-    "stop_sequence": "end_turn",
-    "tool_use": "tool_use",
-    "max_tokens": "max_tokens",
-    "refusal": "refusal",
-    "pause_turn": "pause_turn",
-    "model_context_window_exceeded": "context_overflow",
-}
-
-
-# Our request in their words ------------------------------------------------------------------------------------------
-
 
 def request_body(
-    request: ModelRequest, profile: ModelProfile, provider: str, *, keep_thinking: bool = True
+    request: ModelRequest,
+    profile: ModelProfile,
+    provider: str,
+    *,
+    keep_thinking: bool = True,
+    compacted: CompactedBlock | None = None,
 ) -> JsonObject:
     """The body of `POST /v1/messages`, without `stream`.
 
@@ -58,35 +55,69 @@ def request_body(
 
     :param provider: name of the provider; only thinking that it made itself is sent.
     :param keep_thinking: False leaves that out as well, for a conversation whose thinking the API no longer accepts.
+    :param compacted: the block to send in the API's own form, see `compacted_of`; needs the header `COMPACTION_BETA`.
     """
     body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system, "cache_control": _BREAKPOINT}]
     if request.tools:
         body["tools"] = _tools(request.tools)
-    messages = wire_messages(request.messages, provider if keep_thinking else None, images=profile.images)
+    kept = provider if keep_thinking else None
+    messages = wire_messages(request.messages, kept, images=profile.images, compacted=compacted)
     _mark(messages)
     body["messages"] = list[JsonValue](messages)
     body |= thinking_options(request, profile, keep_thinking=keep_thinking)
     return body
 
 
-def wire_messages(messages: Iterable[Message], thinking_of: str | None, *, images: bool = True) -> list[JsonObject]:
+def compacted_of(messages: Iterable[Message], provider: str) -> CompactedBlock | None:
+    """What the API itself compacted last and takes back; None where there is nothing of it."""
+    block = newest_compacted(messages, provider)
+    return block if block is not None and block.data.get("type") == "compaction" else None
+
+
+def wire_messages(
+    messages: Iterable[Message],
+    thinking_of: str | None,
+    *,
+    images: bool = True,
+    compacted: CompactedBlock | None = None,
+) -> list[JsonObject]:
     """Messages in their words: user and assistant take turns, and results open the user's.
 
     :param thinking_of: the provider whose thinking is sent; None sends none.
     :param images: whether the model reads images.
+    :param compacted: see `request_body`; the API wants it first, in a message of the assistant.
     """
     wire: list[JsonObject] = []
+    if compacted is not None:
+        _append(wire, "assistant", [dict(compacted.data)])
     for message in messages:
         match message:
             case UserMessage():
-                _append(wire, "user", [_block(part) for part in user_parts(message.parts, images=images)])
+                if (parts := without(message, compacted)) is not None:
+                    _append(wire, "user", [_block(part) for part in user_parts(parts, images=images)])
             case ToolResult():
                 _append(wire, "user", [_result(message, images=images)])
             case AssistantMessage():
                 _append(wire, "assistant", _answer_blocks(message, thinking_of))
     return wire
+
+
+def compaction_option(instructions: str) -> JsonObject:
+    """What makes a request one for compaction.
+
+    :param instructions: take the place of the API's own prompt; at most 16,384 characters. Empty for the API's own.
+    """
+    option: JsonObject = {"type": "summarize"}
+    if instructions.strip():
+        option["instructions"] = instructions
+    return {"compaction": option}
+
+
+def count_body(body: JsonObject) -> JsonObject:
+    """What of a request's body is sent to have its tokens counted."""
+    return {key: value for key, value in body.items() if key != "max_tokens"}
 
 
 def thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_thinking: bool = True) -> JsonObject:
@@ -178,116 +209,3 @@ def _answer_blocks(message: AssistantMessage, thinking_of: str | None) -> list[J
 
 def _thinking_block(part: Thinking) -> JsonValue:
     return dict(part.data) if part.data.get("type") == "redacted_thinking" else {**part.data, "thinking": part.text}
-
-
-# Their stream in ours ------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Block:
-    start: JsonObject
-    pieces: list[str]
-    signature: str = ""
-
-
-class MessagesFold:
-    """Folds the events of one stream into deltas and the answer."""
-
-    def __init__(self, provider: str) -> None:
-        self.complete = False
-        self._provider = provider
-        self._blocks: dict[int, _Block] = {}
-        self._stop = ""
-        self._usage: dict[str, int] = {}
-
-    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        """Take one event.
-
-        :raises CallFailed: it is an error.
-        """
-        match event.get("type"):
-            case "content_block_delta":
-                return self._delta(event)
-            case "content_block_start":
-                start = get_object(event, "content_block")
-                kind = get_text(start, "type")
-                initial = get_text(start, kind) if kind in ("text", "thinking") else ""
-                self._blocks[get_int(event, "index")] = _Block(start, [initial] if initial else [])
-                if initial:
-                    return (TextDelta(initial) if kind == "text" else ThinkingDelta(initial),)
-            case "message_start":
-                self._count(get_object(get_object(event, "message"), "usage"))
-            case "message_delta":
-                delta = get_object(event, "delta")
-                self._stop = get_text(delta, "stop_reason") or self._stop
-                self._count(get_object(event, "usage"))
-                explanation = get_text(get_object(delta, "stop_details"), "explanation")
-                if explanation and not self._blocks:
-                    self._blocks[0] = _Block({"type": "text"}, [explanation])
-                    return (TextDelta(explanation),)
-            case "message_stop":
-                self.complete = True
-            case "error":
-                raise stream_error(event)
-            case _:
-                pass
-        return ()
-
-    def answer(self) -> Answered:
-        """The whole answer."""
-        parts = tuple(part for index in sorted(self._blocks) if (part := self._part(self._blocks[index])) is not None)
-        stop = _STOP_REASONS.get(self._stop, "end_turn")
-        if stop == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
-            stop = "tool_use"
-        return Answered(parts, stop, self._final_usage())
-
-    def _delta(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        block = self._blocks.get(get_int(event, "index"))
-        delta = get_object(event, "delta")
-        if block is None:
-            return ()
-        match delta.get("type"):
-            case "text_delta":
-                if text := get_text(delta, "text"):
-                    block.pieces.append(text)
-                    return (TextDelta(text),)
-            case "thinking_delta":
-                if text := get_text(delta, "thinking"):
-                    block.pieces.append(text)
-                    return (ThinkingDelta(text),)
-            case "input_json_delta":
-                block.pieces.append(get_text(delta, "partial_json"))
-            case "signature_delta":
-                block.signature += get_text(delta, "signature")
-            case _:
-                pass
-        return ()
-
-    def _count(self, usage: JsonObject) -> None:
-        """Counts are cumulative, so that a later one replaces an earlier one; null says nothing, and nor does the 0 of
-        gateways that fill in what they do not know."""
-        self._usage |= {key: count for key in usage if (count := get_int(usage, key))}
-
-    def _final_usage(self) -> Usage:
-        return Usage(
-            input_tokens=self._usage.get("input_tokens", 0),
-            output_tokens=self._usage.get("output_tokens", 0),
-            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
-            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
-        )
-
-    def _part(self, block: _Block) -> AssistantPart | None:
-        text = "".join(block.pieces)
-        start = block.start
-        match start.get("type"):
-            case "text":
-                return Text(text) if text else None
-            case "thinking":
-                signature = block.signature or get_text(start, "signature")
-                return Thinking(text, self._provider, {"type": "thinking", "signature": signature} if signature else {})
-            case "redacted_thinking":
-                return Thinking("", self._provider, dict(start))
-            case "tool_use":
-                return tool_call(get_text(start, "id"), get_text(start, "name"), text, get_object(start, "input"))
-            case _:
-                return None

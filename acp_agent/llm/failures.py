@@ -1,6 +1,6 @@
 """Why a model call failed, told from what the provider said, and the sentence for the user.
 
-Owns the tables of what providers say when a request is too long and of which failures pass by themselves. Pure: knows
+Owns the tables of what providers say when a request is too large and of which failures pass by themselves. Pure: knows
 neither an SDK nor a clock.
 """
 
@@ -20,6 +20,7 @@ from acp_agent.errors import (
     ModelRequestError,
     ModelStreamError,
     ModelUnavailableError,
+    OverflowLimit,
 )
 
 FailureKind: TypeAlias = Literal[
@@ -99,9 +100,9 @@ STATUS_OF_CODE: dict[str, int] = {
 }
 """What the word in an error event would have been as an HTTP status."""
 
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "request_too_large", "exceed_context_size_error"})
+_TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
 
-_OVERFLOW_SAYINGS = (
+_TOKEN_SAYINGS = (
     r"prompt is too long",  # Anthropic
     r"input length and `max_tokens` exceed context limit",
     r"input is too long",  # Bedrock behind a gateway
@@ -115,8 +116,38 @@ _OVERFLOW_SAYINGS = (
     r"prompt (?:too long|is longer than|contains too many tokens)",  # Ollama, Mistral
     r"reduce the length of (?:the messages|your prompt|the input)",
     r"too many (?:input )?tokens in (?:the )?(?:request|prompt|input)",
+    r"maximum (?:allowed )?(?:prompt|input) length",  # xAI, Poolside
+    r"exceeded model token limit",  # Moonshot
+    r"prompt token count.{0,40}exceeds",  # Copilot
+    r"prompt has [\d,]+ tokens, but",
+    r"\bn_ctx\b",  # llama.cpp
 )
-_OVERFLOW = re.compile("|".join(_OVERFLOW_SAYINGS), re.IGNORECASE | re.DOTALL)
+_IMAGE_SAYINGS = (
+    r"too many images|too much media",  # Anthropic, OpenAI
+    r"many-image request",  # Anthropic: with more than 20 of them, each has to be smaller
+    r"(?:maximum|at most|limit|max is|up to)[^.]{0,40}\bimage(?:s|\(s\))",  # vLLM, routers
+    r"\d+ images\b[^.]{0,40}(?:exceed|maximum|limit|allowed|more than)",
+    r"(?:image count|number of images)[^.]{0,40}exceed",
+)
+_BYTE_SAYINGS = (
+    r"request (?:exceeds|is larger than) the maximum (?:allowed )?(?:size|number of bytes)",  # Anthropic
+    r"(?:request )?payload size exceeds",  # Gemini
+    r"(?:request|payload|request entity|body)(?: body)? (?:is )?too large\b(?! for)",
+    r"total (?:image|payload|request) size[^.]{0,60}exceed",
+)
+_RATE_SAYINGS = (r"request too large for[^:]{0,120}tokens per min",)  # OpenAI, Groq: waiting does not help
+
+
+def _sayings(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
+
+
+_RATE = _sayings(*_RATE_SAYINGS)
+_LIMITS: tuple[tuple[OverflowLimit, re.Pattern[str]], ...] = (
+    ("tokens", _sayings(*_TOKEN_SAYINGS)),
+    ("images", _sayings(*_IMAGE_SAYINGS)),
+    ("bytes", _sayings(*_BYTE_SAYINGS)),
+)
 
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _MAX_DETAIL = 600
@@ -130,16 +161,34 @@ def verdict(failure: CallFailed) -> Verdict:
         return "again"
     if failure.kind in ("silent", "unsendable", "no-stream"):
         return "refused"
-    if failure.code in _OVERFLOW_CODES or failure.status == 413:
+    if overflow_limit(failure) is not None:
         return "overflow"
     status = failure.status
-    if status in (400, 422, 500, None) and _OVERFLOW.search(failure.message):
-        return "overflow"
     if status in (401, 403):
         return "auth"
     if failure.code in ("insufficient_quota", "billing_error"):
         return "refused"
     return "again" if status is None or status in _PASSING_STATUSES or status >= 500 else "refused"
+
+
+def lasting(failure: CallFailed) -> bool:
+    """Whether the same question would be refused again, as by a gateway that does not know it."""
+    return failure.kind == "status" and verdict(failure) == "refused"
+
+
+def overflow_limit(failure: CallFailed) -> OverflowLimit | None:
+    """What the request had too much of; None where the failure is another one."""
+    status, message = failure.status, failure.message
+    if failure.kind not in ("status", "stream"):
+        return None
+    if failure.code in _TOKEN_CODES or (status in (413, 429) and _RATE.search(message)):
+        return "tokens"
+    if status not in (400, 413, 422, 500, None):
+        return None
+    for limit, sayings in _LIMITS:
+        if sayings.search(message):
+            return limit
+    return "bytes" if status == 413 or failure.code == "request_too_large" else None
 
 
 def wait_asked_for(headers: Mapping[str, str], now: float) -> float | None:
@@ -202,10 +251,12 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
             f"{who} refused the key (status {failure.status}): check {endpoint.key_hint}.{detail}", partial=shown
         )
     if kind == "overflow":
+        limit = overflow_limit(failure) or "tokens"
         return ContextOverflowError(
-            f"The conversation is larger than the model's context window, says {who}."
+            f"The conversation {_TOO_MUCH[limit]}, says {who}."
             f" Run /compact to make it short, or start a new session.{detail}",
             partial=shown,
+            limit=limit,
         )
     if shown:
         return ModelStreamError(
@@ -244,6 +295,13 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
         f"{who} did not answer, because {reason(failure)}, also when tried again."
         f" Prompt again in a while, or choose another model.{detail}"
     )
+
+
+_TOO_MUCH: dict[OverflowLimit, str] = {
+    "tokens": "is larger than the model's context window",
+    "images": "holds more or larger images than one request may",
+    "bytes": "holds more data than one request may, most of it likely images",
+}
 
 
 def scrub(text: str, secrets: tuple[str, ...]) -> str:

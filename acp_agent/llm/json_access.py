@@ -41,3 +41,8 @@ def get_objects(source: JsonObject, key: str) -> list[JsonObject]:
     """The objects in a list field."""
     value = source.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def entry_of(source: JsonObject, key: str, id: str) -> JsonObject:
+    """The object with this `id` in a list field, or an empty one."""
+    return next((item for item in get_objects(source, key) if get_text(item, "id") == id), JsonObject())

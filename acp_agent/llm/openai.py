@@ -16,17 +16,22 @@ from anyio import to_thread
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.llm.access import check_key, check_network
-from acp_agent.llm.failures import Endpoint
-from acp_agent.llm.retry import CONNECT_TIMEOUT, READ_TIMEOUT
-from acp_agent.llm.transport import Response, ask, host_of
+from acp_agent.llm.failures import CallFailed, Endpoint
+from acp_agent.llm.json_access import entry_of, get_int, parse_object
+from acp_agent.llm.retry import READ_TIMEOUT
+from acp_agent.llm.transport import Response, ask, ask_count, host_of
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI
 
 Api: TypeAlias = Literal["responses", "chat"]
 OFFICIAL_HOST = "api.openai.com"
-_QUESTION_SECONDS = 3.0
+_LIST_SECONDS = 3.0
+_COUNT_SECONDS = 10.0
 _NO_KEY = "no-key-needed"
+_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,15 @@ class OpenAIAccess:
 
 
 class OpenAIClient:
-    """A lazily made `AsyncOpenAI`."""
+    """A lazily made `AsyncOpenAI`.
 
-    def __init__(self, access: OpenAIAccess, api: Api) -> None:
+    :param connection: seconds within which a connection has to stand.
+    """
+
+    def __init__(self, access: OpenAIAccess, api: Api, connection: float) -> None:
         self.access = access
         self._api: Api = api
+        self._connection = connection
         self._client: AsyncOpenAI | None = None
         self._making = anyio.Lock()
 
@@ -83,14 +92,46 @@ class OpenAIClient:
             del body["reasoning"]
         return create(stream=True, **body)
 
+    def compact(self, body: JsonObject) -> AbstractAsyncContextManager[Response]:
+        """Ask for a compaction, with the Responses API alone; as with `open`, but no stream comes."""
+        client = self._client
+        assert client is not None
+        compact = cast(Callable[..., Any], client.responses.with_streaming_response.compact)
+        return compact(**body)
+
+    async def count_tokens(self, body: JsonObject) -> int | None:
+        """Tokens of an input, with the Responses API alone; None when it cannot be asked.
+
+        :raises ModelAuthError: see `ready`, and so `ConfigError`.
+        """
+        client = await self._ready()
+        count = cast(Callable[..., Any], client.responses.input_tokens.count)
+        return await ask_count(lambda: count(timeout=_COUNT_SECONDS, **body), _COUNT_SECONDS)
+
     async def models(self) -> tuple[str, ...]:
         """Ids of the models on offer; empty when it cannot be asked."""
         try:
             client = await self._ready()
         except (ConfigError, ModelAuthError):
             return ()
-        page = await ask(lambda: _first_page(client), _QUESTION_SECONDS)
+        page = await ask(lambda: _first_page(client), _LIST_SECONDS)
         return page or ()
+
+    async def listed_window(self, model: str, limit: float) -> int | None:
+        """Tokens of a model's window where the list of models has it, as those of OpenRouter, vLLM and Groq do.
+
+        :param limit: seconds.
+        :raises CallFailed: the answer is no list; the SDK's exceptions come as they are.
+        :raises ModelAuthError: see `ready`, and so `ConfigError`.
+        """
+        client = await self._ready()
+        # The SDK's objects have OpenAI's fields; making hundreds of them for one number takes long.
+        answer = await client.models.with_raw_response.list(timeout=limit)
+        listing = parse_object(answer.content)
+        if listing is None or "data" not in listing:
+            raise CallFailed("no-stream", "the answer is no list of models")
+        entry = entry_of(listing, "data", model)
+        return next((tokens for field in _WINDOW_FIELDS if (tokens := get_int(entry, field)) > 0), None)
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -112,12 +153,21 @@ class OpenAIClient:
         check_network()
         import openai
 
+        from acp_agent.llm.connecting import send_within
+
+        limit = self._connection
+
+        class Client(openai.DefaultAsyncHttpxClient):
+            async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+                return await send_within(limit, request, lambda: super(Client, self).send(request, **more))
+
         client = openai.AsyncOpenAI(
             api_key=access.api_key or _NO_KEY,
             base_url=access.base_url,
             default_headers=access.headers,
             max_retries=0,
-            timeout=openai.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT),
+            timeout=openai.Timeout(READ_TIMEOUT, connect=limit / 2),
+            http_client=Client(),
         )
         if access.name != "openai":
             # The SDK took these from OpenAI's variables; they are nobody else's business.
@@ -129,5 +179,5 @@ class OpenAIClient:
 
 
 async def _first_page(client: AsyncOpenAI) -> tuple[str, ...]:
-    page = await client.models.list(timeout=_QUESTION_SECONDS)
+    page = await client.models.list(timeout=_LIST_SECONDS)
     return tuple(model.id for model in page.data)

@@ -7,14 +7,19 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from acp_agent.conversation.messages import Usage
+from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.llm.openai import OFFICIAL_HOST, OpenAIAccess, OpenAIClient
 from acp_agent.llm.openai_chat_wire import ChatFold, ReasoningStyle, request_body
 from acp_agent.llm.parts import estimated_tokens, request_length
-from acp_agent.llm.probe import ollama_window
+from acp_agent.llm.probe import LocalQuestion
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.retry import DEFAULT_POLICY, RetryPolicy, with_retries
 from acp_agent.llm.transport import read
+from acp_agent.llm.windows import WINDOW_SECONDS, LocalWindows, StatedWindows
+
+_SILENT_HOSTS = frozenset({OFFICIAL_HOST, "generativelanguage.googleapis.com"})
+"""Whose lists of models are known to have no windows: nobody waits for them."""
 
 
 class OpenAIChatProvider:
@@ -24,7 +29,7 @@ class OpenAIChatProvider:
     :param profile_of: what is known of a model, by its id.
     :param policy: how failures are retried.
     :param reasoning: how the server is told how much to think.
-    :param is_ollama: whether it can be asked for windows in Ollama's own way.
+    :param local: how a local server is asked for windows in its own way; None reads them from the list of models.
     """
 
     def __init__(
@@ -34,14 +39,14 @@ class OpenAIChatProvider:
         policy: RetryPolicy = DEFAULT_POLICY,
         *,
         reasoning: ReasoningStyle = "reasoning_effort",
-        is_ollama: bool = False,
+        local: LocalQuestion | None = None,
     ) -> None:
-        self._client = OpenAIClient(access, "chat")
+        self._client = OpenAIClient(access, "chat", policy.connection)
         self._profile_of = profile_of
         self._policy = policy
         self._reasoning: ReasoningStyle = reasoning
-        self._is_ollama = is_ollama
-        self._windows: dict[str, int] = {}
+        self._local = LocalWindows(local, access.base_url) if local is not None and access.base_url else None
+        self._windows = StatedWindows()
 
     @property
     def name(self) -> str:
@@ -67,21 +72,32 @@ class OpenAIChatProvider:
             async for event in events:
                 if isinstance(event, TextDelta | ThinkingDelta):
                     said += len(event.text)
+                if isinstance(event, Answered) and self._local is not None:
+                    await self._local.answered(request.model)
                 if isinstance(event, Answered) and not event.usage.total_tokens:
                     yield replace(event, usage=_estimated(request, said))
                 else:
                     yield event
 
-    async def context_window(self, model: str) -> int | None:
-        """See `Provider.context_window`; only Ollama says."""
-        if not self._is_ollama or self._client.access.base_url is None:
-            return None
-        if model not in self._windows:
-            window = await ollama_window(self._client.access.base_url, model)
-            if window is None:
-                return None
-            self._windows[model] = window
-        return self._windows[model]
+    def context_window(self, model: str) -> int | None:
+        """See `Provider.context_window`."""
+        return (self._windows if self._local is None else self._local).get(model)
+
+    async def learn_window(self, model: str) -> None:
+        """See `Provider.learn_window`; a local server is asked each time, since it may have loaded the model anew."""
+        if self._local is not None:
+            await self._local.learn(model)
+            return
+        try:
+            endpoint = await self._client.ready()
+        except (ConfigError, ModelAuthError):
+            return
+        if endpoint.host not in _SILENT_HOSTS:
+            await self._windows.learn(model, lambda: self._client.listed_window(model, WINDOW_SECONDS))
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """See `Provider.count_tokens`; there is no common way to ask."""
+        return None
 
     async def models(self) -> tuple[str, ...]:
         """See `Provider.models`."""

@@ -12,6 +12,7 @@ from typing import Literal
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    CompactedBlock,
     Image,
     JsonObject,
     JsonValue,
@@ -25,12 +26,22 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
-from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts, wire_name
+from acp_agent.llm.parts import (
+    arguments_text,
+    image_url,
+    newest_compacted,
+    result_parts,
+    tool_call,
+    user_parts,
+    wire_name,
+    without,
+)
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
 
 _MAX_CACHE_KEY = 64
+_ITEMS = "items"
 
 
 # Our request in their words ------------------------------------------------------------------------------------------
@@ -43,14 +54,17 @@ def request_body(
     *,
     keep_thinking: bool = True,
     summaries: bool = True,
+    compacted: CompactedBlock | None = None,
 ) -> JsonObject:
     """The body of `POST /v1/responses`, without `stream`.
 
     :param provider: name of the provider; only reasoning that it made itself is sent.
     :param keep_thinking: False leaves that out as well.
     :param summaries: whether to ask for readable summaries of the reasoning, which some organisations may not have.
+    :param compacted: what to send in the API's own form, see `compacted_of`.
     """
-    items = wire_items(request.messages, provider if keep_thinking else None, images=profile.images)
+    kept = provider if keep_thinking else None
+    items = wire_items(request.messages, kept, images=profile.images, compacted=compacted)
     body: JsonObject = {
         "model": request.model,
         "input": list[JsonValue](items),
@@ -87,18 +101,51 @@ def effort_of(level: str, profile: ModelProfile) -> str:
     return profile.least_effort if level == "off" else level
 
 
-def wire_items(messages: Iterable[Message], thinking_of: str | None, *, images: bool = True) -> list[JsonObject]:
+def compact_body(body: JsonObject) -> JsonObject:
+    """What of a request's body is sent to have its input compacted. `instructions` is the system prompt there too."""
+    return {key: body[key] for key in ("model", "input", "instructions", "prompt_cache_key") if key in body}
+
+
+def count_body(body: JsonObject) -> JsonObject:
+    """What of a request's body is sent to have its tokens counted."""
+    return {key: body[key] for key in ("model", "input", "instructions", "tools", "reasoning") if key in body}
+
+
+def compacted_of(messages: Iterable[Message], provider: str) -> CompactedBlock | None:
+    """What the API itself compacted last and takes back; None where there is nothing of it."""
+    block = newest_compacted(messages, provider)
+    return block if block is not None and get_objects(block.data, _ITEMS) else None
+
+
+def compacted_block(answer: JsonObject, provider: str) -> CompactedBlock | None:
+    """The answer to a compaction: all its items, which are to be sent back as they stand; None where there is no
+    compaction among them. What they say is encrypted, so that the block has no text."""
+    items = get_objects(answer, "output")
+    if not any(item.get("type") == "compaction" and get_text(item, "encrypted_content") for item in items):
+        return None
+    return CompactedBlock(provider, {_ITEMS: list[JsonValue](items)}, "")
+
+
+def wire_items(
+    messages: Iterable[Message],
+    thinking_of: str | None,
+    *,
+    images: bool = True,
+    compacted: CompactedBlock | None = None,
+) -> list[JsonObject]:
     """Messages as input items.
 
     :param thinking_of: the provider whose reasoning is sent; None sends none.
     :param images: whether the model reads images.
+    :param compacted: see `request_body`; it goes first.
     """
-    items: list[JsonObject] = []
+    items: list[JsonObject] = [] if compacted is None else get_objects(compacted.data, _ITEMS)
     for message in messages:
         match message:
             case UserMessage():
-                content: list[JsonValue] = [_content(part) for part in user_parts(message.parts, images=images)]
-                items.append({"role": "user", "content": content})
+                if (kept := without(message, compacted)) is not None:
+                    content: list[JsonValue] = [_content(part) for part in user_parts(kept, images=images)]
+                    items.append({"role": "user", "content": content})
             case ToolResult():
                 items.append(_output(message, images=images))
             case AssistantMessage():
@@ -198,7 +245,7 @@ class ResponsesFold:
                     parts.append(tool_call(get_text(item, "call_id"), name, arguments))
                 case _:
                     pass
-        return Answered(tuple(parts), self._stop_reason(parts, refused=refused), self._usage())
+        return Answered(tuple(parts), self._stop_reason(parts, refused=refused), usage_of(self._final))
 
     def _thinking(self, item: JsonObject) -> Thinking:
         texts = get_objects(item, "summary") or get_objects(item, "content")
@@ -215,13 +262,15 @@ class ResponsesFold:
             return "max_tokens"
         return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
 
-    def _usage(self) -> Usage:
-        usage = get_object(self._final, "usage")
-        details = get_object(usage, "input_tokens_details")
-        read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
-        return Usage(
-            input_tokens=max(0, get_int(usage, "input_tokens") - read - written),
-            output_tokens=get_int(usage, "output_tokens"),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-        )
+
+def usage_of(response: JsonObject) -> Usage:
+    """The tokens that a response took."""
+    usage = get_object(response, "usage")
+    details = get_object(usage, "input_tokens_details")
+    read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, get_int(usage, "input_tokens") - read - written),
+        output_tokens=get_int(usage, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    CompactedBlock,
     Image,
     JsonObject,
     Message,
@@ -45,6 +46,22 @@ def user_parts(parts: Iterable[UserPart], *, images: bool) -> list[Text | Image]
 def result_parts(parts: Iterable[ResultPart], *, images: bool) -> list[Text | Image]:
     """A tool's result likewise."""
     return _never_empty([_readable(part, images=images) for part in parts])
+
+
+def newest_compacted(messages: Iterable[Message], provider: str) -> CompactedBlock | None:
+    """What a provider itself compacted last, where it stands in the messages."""
+    found: CompactedBlock | None = None
+    for message in messages:
+        for part in message.parts if isinstance(message, UserMessage) else ():
+            if isinstance(part, CompactedBlock) and part.provider == provider:
+                found = part
+    return found
+
+
+def without(message: UserMessage, block: CompactedBlock | None) -> tuple[UserPart, ...] | None:
+    """The parts of a message but for a block that is sent in another form; None where nothing else is in it."""
+    rest = tuple(part for part in message.parts if part is not block)
+    return rest if rest or not message.parts else None
 
 
 def arguments_of(call: ToolCall) -> JsonObject:
@@ -122,6 +139,8 @@ def _readable(part: UserPart, *, images: bool) -> Text | Image:
     match part:
         case Text():
             return part
+        case CompactedBlock():
+            return Text(part.text)
         case Image():
             return _image(part, images=images)
         case ResourceLink():

@@ -3,6 +3,10 @@
 A table, matched by the longest prefix of the model's id, so that dated ids find their family. The user's configuration
 comes in as data. Prices are US dollars for a million tokens at the standard tier, as of November 2026; a
 request in a long-context tier costs more than `cost` says. Knows no provider and no network.
+
+Images and bytes of a request, from the providers' pages on images: Claude takes 100 images with a window of 200,000
+tokens and 600 with a larger one, in 32 MB; OpenAI 500 in 50 MB (its page says 1,500 in 512 MB since 2026, but gateways
+and older models keep to the lower ones); Gemini 3,600 in 20 MB of inline data. Each megabyte is 10^6 bytes here.
 """
 
 from __future__ import annotations
@@ -19,6 +23,12 @@ ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-defaul
 
 DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
+DEFAULT_MAX_IMAGES = 20
+DEFAULT_MAX_REQUEST_BYTES = 20_000_000
+_K = 1_000
+_M = 1_000_000
+_EXTENDED = "[1m]"
+"""What gateways and other agents put behind the id of a Claude model for the window of a million tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class ModelProfile:
     :ivar least_effort: for `effort`: the value nearest to not thinking at all.
     :ivar prices: None where unknown.
     :ivar listed: whether the table knows the model.
+    :ivar max_images: most images of one request, those in tools' results and in earlier turns included.
+    :ivar max_request_bytes: most bytes of one request's body, with the images in base64.
     """
 
     context_window: int = DEFAULT_WINDOW
@@ -51,6 +63,8 @@ class ModelProfile:
     least_effort: str = "low"
     prices: Prices | None = None
     listed: bool = True
+    max_images: int = DEFAULT_MAX_IMAGES
+    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
 
     def with_settings(self, settings: ModelSettings | None) -> ModelProfile:
         """This profile with what the user knows: limits of answers and prices in place of the table's, the window only
@@ -101,14 +115,26 @@ def profile(model: str) -> ModelProfile:
     if name.startswith("claude"):
         name = name.replace(".", "-")
     best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default=None)
-    return _TABLE[best] if best is not None else ModelProfile(listed=False)
+    if best is None:
+        return ModelProfile(listed=False)
+    found = _TABLE[best]
+    if name.startswith("claude") and name.endswith(_EXTENDED):
+        return replace(found, context_window=_M, max_images=_claude_images(_M))
+    return found
+
+
+def _claude_images(window: int) -> int:
+    return 100 if window <= 200 * _K else 600
 
 
 def _claude(
     window: int, output: int, thinking: ThinkingKind, price_in: float, price_out: float, write: float | None = None
 ) -> ModelProfile:
     prices = Prices(price_in, price_in * 0.1, price_in * 1.25 if write is None else write, price_out)
-    return ModelProfile(window, output, thinking=thinking, prices=prices)
+    images = _claude_images(window)
+    return ModelProfile(
+        window, output, thinking=thinking, prices=prices, max_images=images, max_request_bytes=32_000_000
+    )
 
 
 def _openai(
@@ -120,16 +146,17 @@ def _openai(
         thinking="effort" if least else "none",
         least_effort=least or "low",
         prices=Prices(price_in, cached, write or price_in, price_out),
+        max_images=500,
+        max_request_bytes=50_000_000,
     )
 
 
 def _gemini(price_in: float, cached: float, price_out: float, output: int = 65_536) -> ModelProfile:
     thinking: ThinkingKind = "effort" if output > 8_192 else "none"
-    return ModelProfile(1_048_576, output, thinking=thinking, prices=Prices(price_in, cached, price_in, price_out))
+    prices = Prices(price_in, cached, price_in, price_out)
+    return ModelProfile(1_048_576, output, thinking=thinking, prices=prices, max_images=3_600)
 
 
-_K = 1_000
-_M = 1_000_000
 _GPT5 = (400 * _K, 128 * _K)
 _GPT6 = (1_050 * _K, 128 * _K)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from acp_agent.conversation.messages import (
     AssistantPart,
+    CompactedBlock,
     JsonObject,
     Message,
     StopReason,
@@ -84,6 +85,30 @@ class Answered:
 ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a provider made of a conversation.
+
+    :ivar block: goes into the first message of the new context. Its `text` is the summary where the provider lets it be
+        read; it is empty where the provider keeps it encrypted, and whoever asked has to put a text there.
+    :ivar usage: tokens of the compaction itself. They say nothing of the size of the context, old or new.
+    """
+
+    block: CompactedBlock
+    usage: Usage
+
+
+class CompactedNothing(Exception):  # noqa: N818 - not for users: the cause of an error that is
+    """The `__cause__` of an error of `NativeCompaction.compact` where the provider answered, and charged for it.
+
+    :param usage: tokens of the answer.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self.usage = usage
+        super().__init__("an answer without a compaction")
+
+
 class Provider(Protocol):
     """A place where models answer."""
 
@@ -105,8 +130,21 @@ class Provider(Protocol):
         """
         ...
 
-    async def context_window(self, model: str) -> int | None:
-        """Tokens of the model's window, where the provider says; None otherwise, also when it cannot be asked."""
+    def context_window(self, model: str) -> int | None:
+        """Tokens of the model's window, as far as the provider has said by now; see `learn_window`.
+
+        :raises ConfigError: a script is missing or wrong.
+        """
+        ...
+
+    async def learn_window(self, model: str) -> None:
+        """Ask for the model's window, unless what was said before holds for good. What cannot be asked now can be asked
+        again. Takes ten seconds at most, and never raises a `ModelError`."""
+        ...
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Tokens of a request's input, as the provider counts them; None where it does not count, or does not say so
+        within ten seconds. Never raises a `ModelError`."""
         ...
 
     async def models(self) -> tuple[str, ...]:
@@ -115,4 +153,25 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections."""
+        ...
+
+
+@runtime_checkable
+class NativeCompaction(Protocol):
+    """A provider that can compact a conversation itself; ask with `isinstance`."""
+
+    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+        """Have the messages of a request summarised; all of them, so that what is to stay verbatim is left out.
+
+        System prompt, tools and thought level should be those of the session's other requests: the cached prefix is
+        used then, and the thinking in what stays verbatim remains valid. The last message may be the model's, but no
+        call may lack its result.
+
+        :param instructions: the prompt for the summary in place of the provider's own; empty for the provider's own.
+            OpenAI takes none, so that they are passed over there.
+        :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
+        :raises ModelRequestError: the model cannot be compacted with, or no summary came of it. Where tokens were
+            charged all the same, its `__cause__` is a `CompactedNothing`.
+        :raises ModelError: as `Provider.stream` does; failures that pass are tried again.
+        """
         ...

@@ -71,6 +71,9 @@ _BUILT_IN: dict[str, _BuiltIn] = {
 }
 """In the order in which a set key makes a provider the default."""
 
+_LOCAL = {"ollama": probe.ollama_window, "lmstudio": probe.lmstudio_window}
+"""How those local servers are asked for windows that have their own ways."""
+
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
 """Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
 
@@ -133,8 +136,9 @@ class Registry:
             max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
         )
 
-    async def context_window(self, model: str) -> int:
-        """Tokens of the whole window: what the provider says, else the table, else the model's settings, else a guess.
+    def context_window(self, model: str) -> int:
+        """Tokens of the whole window: what the provider has said by now (see `learn_window`), else the table, else the
+        model's settings, else a guess.
 
         `context_window` of the settings as a whole goes before all of them.
 
@@ -143,7 +147,16 @@ class Registry:
         if self._settings.context_window:
             return self._settings.context_window
         resolved = self.resolve(model)
-        return await resolved.provider.context_window(resolved.id) or resolved.profile.context_window
+        return resolved.provider.context_window(resolved.id) or resolved.profile.context_window
+
+    async def learn_window(self, model: str) -> None:
+        """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
+
+        :raises ConfigError: see `resolve`.
+        """
+        if not self._settings.context_window:
+            resolved = self.resolve(model)
+            await resolved.provider.learn_window(resolved.id)
 
     async def default_model(self) -> str | None:
         """The model for a session that names none; None where there is nothing to choose (see `NO_MODEL`)."""
@@ -295,5 +308,5 @@ class Registry:
             access,
             profile_of,
             reasoning="reasoning" if name == "openrouter" else "reasoning_effort",
-            is_ollama=name == "ollama",
+            local=_LOCAL.get(name),
         )

@@ -18,15 +18,13 @@ import anyio
 from acp_agent.llm.failures import CallFailed, Endpoint, error_of, reason, verdict, wait_asked_for
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds for a connection, and again for its TLS handshake."""
-
 READ_TIMEOUT = 600.0
 """Seconds that a provider may be silent, also before its answer begins.
 
 Models that think send nothing for minutes, local servers send no header before they have read the prompt, and hosted
 ones may take as long for a large prompt that is in no cache: no shorter limit tells them from a server that hangs. A
-host that takes connections but does not speak TLS is found out by `CONNECT_TIMEOUT`.
+host that takes connections but does not speak TLS is found out by `RetryPolicy.connection`, and so is a proxy that
+takes them and says nothing.
 """
 
 
@@ -38,6 +36,8 @@ class RetryPolicy:
     :ivar base: the first wait; each one after it is twice as long.
     :ivar longest: the longest wait of our own choice.
     :ivar longest_asked: the longest wait that a provider may ask for; a longer one ends the call.
+    :ivar connection: the longest time until a connection stands, the proxy's answer and TLS included; half of it for
+        the TCP connection alone, and for TLS alone.
     :ivar connect_attempts: tries while no connection is made at all.
     :ivar connect_limit: after so long without a connection, or with connections that are closed at once without a byte
         of an answer, it is given up.
@@ -47,8 +47,9 @@ class RetryPolicy:
     base: float = 0.5
     longest: float = 20.0
     longest_asked: float = 90.0
+    connection: float = 8.0
     connect_attempts: int = 3
-    connect_limit: float = 14.0
+    connect_limit: float = 11.0
 
     def delay(self, failed: int) -> float:
         """Seconds to wait after so many failures; up to a quarter shorter by chance, so that clients spread out."""
@@ -107,8 +108,7 @@ def _delay(
         raise error_of(failure, endpoint, shown=shown) from failure
     delay = policy.delay(failed)
     if kind == "unreachable":
-        # The next try may take the time-out twice: once for the connection and once for TLS.
-        if failed >= policy.connect_attempts or elapsed + delay + 2 * CONNECT_TIMEOUT > policy.connect_limit:
+        if failed >= policy.connect_attempts or elapsed + delay + policy.connection > policy.connect_limit:
             raise error_of(failure, endpoint, shown=False) from failure
         return delay
     # A server that held the request for longer than that before it hung up is there, and had something to do.

@@ -153,9 +153,16 @@ class ScriptedProvider:
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
         yield Answered(tuple(parts), stop, answer.usage or _estimated(request, answer))
 
-    async def context_window(self, model: str) -> int | None:
+    def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`; what the script says."""
         return self._loaded().context_window
+
+    async def learn_window(self, model: str) -> None:
+        """See `Provider.learn_window`; nobody has to be asked."""
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """See `Provider.count_tokens`; what its answers say too where the script says nothing."""
+        return estimated_tokens(request_length(request))
 
     async def models(self) -> tuple[str, ...]:
         """See `Provider.models`; a script has one, named like its file."""

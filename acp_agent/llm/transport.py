@@ -112,6 +112,31 @@ async def read(
     yield replace(answer, usage=profile.priced(answer.usage))
 
 
+async def read_object(opened: AbstractAsyncContextManager[Response]) -> JsonObject:
+    """Open a response that is no stream and read it whole.
+
+    :raises CallFailed: whatever went wrong.
+    """
+    body = b""
+    answered = False
+    try:
+        async with opened as response:
+            answered = True
+            async for chunk in response.iter_bytes():
+                body += chunk
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        if failure.kind == "dropped" and not answered:
+            failure = CallFailed("unanswered", failure.message)
+        raise failure from error
+    answer = parse_object(body)
+    if answer is None or answer.get("error"):
+        raise _odd_answer(body)
+    return answer
+
+
 def _feed(fold: Fold, data: bytes) -> Iterable[TextDelta | ThinkingDelta]:
     if data == DONE:
         return ()
@@ -206,13 +231,34 @@ async def ask(question: Callable[[], Awaitable[T]], limit: float) -> T | None:
     :param limit: seconds.
     :return: the answer; None where there was none in time, or an error.
     """
+    try:
+        return await inquire(question, limit)
+    except CallFailed:
+        return None
+
+
+async def inquire(question: Callable[[], Awaitable[T]], limit: float) -> T:
+    """As `ask`, for those who want to know why there is no answer.
+
+    :raises CallFailed: there was none in time, or an error.
+    """
     with anyio.move_on_after(limit):
         try:
             return await question()
+        except CallFailed:
+            raise
         except Exception as error:
-            if failure_of(error) is None:
+            failure = failure_of(error)
+            if failure is None:
                 raise
-    return None
+            raise failure from error
+    raise CallFailed("silent", f"no answer within {limit:g} seconds")
+
+
+async def ask_count(question: Callable[[], Awaitable[object]], limit: float) -> int | None:
+    """`input_tokens` of what the SDK makes of an answer; None also where a gateway answered with something else."""
+    count: object = getattr(await ask(question, limit), "input_tokens", None)
+    return count if isinstance(count, int) else None
 
 
 def host_of(url: str) -> str:

@@ -9,11 +9,23 @@ Importing this package loads neither yaml, pydantic nor jinja2.
 from __future__ import annotations
 
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.model import Argument, HookBinding, Known, KnownHandlers, Origin, Recipe, RequiredHooks
+from acp_agent.recipes.model import (
+    Argument,
+    CompactionOptions,
+    HookBinding,
+    Known,
+    KnownHandlers,
+    Origin,
+    Recipe,
+    RequiredHooks,
+    Share,
+    Verify,
+)
 from acp_agent.recipes.template import render
 
 __all__ = [
     "Argument",
+    "CompactionOptions",
     "HookBinding",
     "Known",
     "KnownHandlers",
@@ -21,6 +33,8 @@ __all__ = [
     "Recipe",
     "RecipeLibrary",
     "RequiredHooks",
+    "Share",
+    "Verify",
     "builtin_recipes_dir",
     "render",
 ]

@@ -1,23 +1,22 @@
 """From the text of a Markdown file to a `Recipe`: the split, the front matter's model, and what it means.
 
-The only module of the room that imports pydantic; it is itself imported when the first recipe is read. Knows nothing
-of folders. Whether the template is any good is seen when it is rendered.
+Imported when the first recipe is read, since it imports pydantic. Knows nothing of folders, nor whether the template is
+any good (see `template`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from acp_agent.config.document import Document, DocumentError, parse_mapping, validate
+from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
+from acp_agent.recipes.compaction_section import CompactionSection, compaction_options
 from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import RESERVED_NAMES
 
@@ -87,6 +86,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
         allowed_commands=None if matter.allowed_commands is None else tuple(matter.allowed_commands),
         arguments=_arguments(matter, document),
         hooks=hooks,
+        compaction=compaction_options(matter.compaction, hooks, document, known) if matter.compaction else None,
     )
 
 
@@ -116,7 +116,7 @@ def _check_tools(matter: FrontMatter, document: Document, known: Known) -> None:
         return
     for index, tool in enumerate(matter.allowed_tools or ()):
         if tool not in known.tools:
-            message = f"there is no tool {tool!r}; {_instead(tool, known.tools)}"
+            message = f"there is no tool {tool!r}; {did_you_mean(tool, known.tools)}"
             raise DocumentError(message, document.lines["allowed_tools", index], f"allowed_tools.{index}")
 
 
@@ -132,17 +132,12 @@ def _hooks(matter: FrontMatter, document: Document, known: Known) -> dict[str, H
     handlers = known.handlers
     for event, section in matter.hooks.items():
         if event not in handlers:
-            message = f"no such event; {_instead(event, handlers)}"
+            message = f"no such event; {did_you_mean(event, handlers)}"
             raise DocumentError(message, document.lines["hooks", event], f"hooks.{event}")
         if section.handler not in handlers[event]:
-            message = f"no handler {section.handler!r} for this event; {_instead(section.handler, handlers[event])}"
+            message = f"no handler {section.handler!r} for this event; {did_you_mean(section.handler, handlers[event])}"
             raise DocumentError(message, document.lines["hooks", event, "handler"], f"hooks.{event}.handler")
     return {event: HookBinding(section.handler, section.once) for event, section in matter.hooks.items()}
-
-
-def _instead(word: str, known: Collection[str]) -> str:
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted(known))}"
 
 
 def _argument_name(value: str) -> str:
@@ -211,3 +206,4 @@ class FrontMatter(Section):
     arguments: dict[ArgumentName, ArgumentSection | None] = {}
     defaults: dict[ArgumentName, Scalar] = {}
     hooks: dict[str, HookSection] = {}
+    compaction: CompactionSection | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import Known, KnownHandlers, Origin, Recipe, RequiredHooks
+from acp_agent.recipes.template import check
 
 SUFFIX = ".md"
 PACKAGE = Path(__file__).parents[1]
@@ -46,6 +47,7 @@ class RecipeLibrary:
         *,
         tools: Collection[str] | None = None,
         required_hooks: RequiredHooks | None = None,
+        strategies: Collection[str] | None = None,
     ) -> RecipeLibrary:
         """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
 
@@ -59,8 +61,9 @@ class RecipeLibrary:
         :param handlers: what recipes may hook into.
         :param tools: names of the tools that recipes may allow; None does not check them.
         :param required_hooks: hooks that a recipe of a certain name must have.
+        :param strategies: names of the compaction strategies; None does not check them.
         """
-        known = Known(handlers, tools, required_hooks or {})
+        known = Known(handlers, tools, required_hooks or {}, strategies)
         recipes: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         folders: tuple[tuple[Origin, Path | None], ...] = (
@@ -79,6 +82,8 @@ class RecipeLibrary:
             for path in paths:
                 try:
                     recipe = _read(path, origin, known)
+                except RecipeError as error:
+                    errors.append(error)
                 except DocumentError as error:
                     message = f"{error.key}: {error.message}" if error.key else error.message
                     errors.append(RecipeError(message, source=str(path), line=error.line))
@@ -112,4 +117,7 @@ def _read(path: Path, origin: Origin, known: Known) -> Recipe:
         raise DocumentError("is a link to a file that does not exist")
     from acp_agent.recipes.front_matter import parse_recipe
 
-    return parse_recipe(text, name=path.stem, source=path, origin=origin, known=known)
+    recipe = parse_recipe(text, name=path.stem, source=path, origin=origin, known=known)
+    if origin != "builtin":  # ours are right, and without them most sessions need no Jinja2
+        check(recipe)
+    return recipe

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 Origin: TypeAlias = Literal["builtin", "user", "project"]
+Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
 KnownHandlers: TypeAlias = Mapping[str, Collection[str]]
 """The events that a recipe may hook into, each with the names of the handlers that exist for it."""
@@ -21,11 +22,13 @@ class Known:
     """What a recipe's front matter is checked against, given by whoever has the tools and the handlers.
 
     :ivar tools: names that `allowed_tools` may list; None where that is not known, and any will do.
+    :ivar strategies: names that `compaction.strategy` may take; None likewise.
     """
 
     handlers: KnownHandlers
     tools: Collection[str] | None = None
     required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
+    strategies: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,48 @@ class HookBinding:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the model's window, 0 to 1."""
+
+    of_window: float
+
+    def tokens(self, window: int) -> int:
+        """:param window: tokens of the whole window."""
+        return int(window * self.of_window)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """How a recipe that compacts wants it done. None, wherever it stands, leaves it to whoever compacts.
+
+    :ivar strategy: its name.
+    :ivar tail: how much of the newest messages stays word for word: tokens, or a share of the window.
+    :ivar target: share of the window, 0 to 1, that the context should be down to.
+    :ivar ledger: tokens of the facts that code keeps; 0 for none.
+    :ivar requests: tokens of the user's requests that are kept word for word; 0 for none.
+    :ivar summary: upper bound of the summary, in tokens.
+    :ivar sections: headings that a summary must have, without their `#`; empty for none.
+    :ivar verify: what is done about words of the summary that the material does not have: nothing, a mark, one more
+        question to the model, or no summary.
+    :ivar model: `provider/model` that writes the summary.
+    """
+
+    strategy: str | None = None
+    tail: int | Share | None = None
+    target: float | None = None
+    ledger: int | None = None
+    requests: int | None = None
+    summary: int | None = None
+    sections: tuple[str, ...] | None = None
+    verify: Verify | None = None
+    model: str | None = None
+
+    def tail_tokens(self, window: int) -> int | None:
+        """:param window: tokens of the whole window."""
+        return self.tail.tokens(window) if isinstance(self.tail, Share) else self.tail
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """One recipe.
 
@@ -67,6 +112,7 @@ class Recipe:
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
     :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
     :ivar hooks: by event.
+    :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
     """
 
     name: str
@@ -80,3 +126,4 @@ class Recipe:
     allowed_commands: tuple[str, ...] | None = None
     arguments: tuple[Argument, ...] = ()
     hooks: Mapping[str, HookBinding] = field(default_factory=dict[str, HookBinding])
+    compaction: CompactionOptions | None = None

@@ -9,16 +9,19 @@ characters. So only those nodes of its syntax are let through that cannot. Knows
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from acp_agent.config.document import did_you_mean
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import Recipe
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
     from jinja2.nodes import Node
+    from jinja2.nodes import Template as Tree
 
 RESERVED_NAMES = ("instructions", "arguments")
 """Both stand for the rest of the command line."""
@@ -47,6 +50,16 @@ _WORDS = {
 }
 
 
+def check(recipe: Recipe) -> None:
+    """Refuse a recipe of which no arguments could make a prompt. Loads Jinja2, unless the text is plain.
+
+    :raises RecipeError: the template is wrong; names file and line.
+    """
+    if any(mark in recipe.body for mark in ("{{", "{%", "{#")):
+        with _named_errors(recipe):
+            _compiled(recipe)
+
+
 def render(recipe: Recipe, arguments: Mapping[str, str], extra: str) -> str:
     """Make the prompt.
 
@@ -59,24 +72,31 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str) -> str:
     :param extra: the rest of the command line.
     :raises RecipeError: an argument is missing or unknown, or the template is wrong; names file and line.
     """
-    from jinja2 import TemplateSyntaxError
-    from jinja2.nodes import Name
-
-    source = str(recipe.source)
     extra = extra.strip()
     values = {**_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
     limit = MAX_OUTPUT + sum(map(len, values.values()))
-    environment = _environment()
     chunks: list[str] = []
-    try:
-        tree = environment.parse(recipe.body)
-        _check(tree)
-        mentioned = any(node.name in RESERVED_NAMES for node in tree.find_all(Name))
-        for chunk in environment.from_string(tree).generate(values):
+    with _named_errors(recipe):
+        template, mentioned = _compiled(recipe)
+        for chunk in template.generate(values):
             chunks.append(chunk)
             limit -= len(chunk)
             if limit < 0:
-                raise RecipeError(f"renders to more than {MAX_OUTPUT // 1024} KiB; make it shorter", source=source)
+                message = f"renders to more than {MAX_OUTPUT // 1024} KiB; make it shorter"
+                raise RecipeError(message, source=str(recipe.source))
+    text = "".join(chunks).strip()
+    if extra and not mentioned:
+        text = f"{text}\n\nAdditional instructions from the user:\n\n{extra}"
+    return text
+
+
+@contextmanager
+def _named_errors(recipe: Recipe) -> Generator[None]:
+    from jinja2 import TemplateSyntaxError
+
+    source = str(recipe.source)
+    try:
+        yield
     except RecipeError:
         raise
     except TemplateSyntaxError as error:
@@ -84,10 +104,18 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str) -> str:
         raise RecipeError(f"the template is wrong: {error.message}", source=source, line=line) from error
     except Exception as error:  # whatever an expression of the template may raise
         raise RecipeError(f"the template failed: {error}", source=source, line=_line(recipe, error)) from error
-    text = "".join(chunks).strip()
-    if extra and not mentioned:
-        text = f"{text}\n\nAdditional instructions from the user:\n\n{extra}"
-    return text
+
+
+def _compiled(recipe: Recipe) -> tuple[Template, bool]:
+    """The template, and whether it says where the rest of the command line goes."""
+    from jinja2.nodes import Name
+
+    environment = _environment()
+    tree = environment.parse(recipe.body)
+    _check(tree)
+    _check_names(tree, (*RESERVED_NAMES, *(argument.name for argument in recipe.arguments)))
+    mentioned = any(node.name in RESERVED_NAMES for node in tree.find_all(Name))
+    return environment.from_string(tree), mentioned
 
 
 def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
@@ -145,6 +173,20 @@ def _check(node: Node, inside_loop: bool = False) -> None:
         raise TemplateSyntaxError(f"recipes cannot use the filter `{node.name}`, only {known}", node.lineno)
     for child in node.iter_child_nodes():
         _check(child, inside_loop)
+
+
+def _check_names(tree: Tree, known: Collection[str]) -> None:
+    """Refuse `{{ name }}` of a name that there is not, where no condition could leave it out.
+
+    :raises TemplateSyntaxError: there is one.
+    """
+    from jinja2 import TemplateSyntaxError
+    from jinja2.nodes import Name, Output
+
+    for output in tree.body:
+        for part in output.nodes if isinstance(output, Output) else ():
+            if isinstance(part, Name) and part.name not in known:
+                raise TemplateSyntaxError(f"{part.name!r} is undefined; {did_you_mean(part.name, known)}", part.lineno)
 
 
 def _line(recipe: Recipe, error: Exception) -> int | None:

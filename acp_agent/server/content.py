@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content
@@ -62,6 +62,8 @@ def block_from_part(part: UserPart) -> JsonObject:
             return content.text_content(f"[{part.uri}: too large to be shown again]")
         case Text():
             return content.text_content(part.text)
+        case CompactedBlock():
+            return content.text_content(_cut(part.text))
         case Image():
             return content.image_content(part.data, part.mime_type, uri=part.uri)
         case ResourceLink():

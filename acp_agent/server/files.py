@@ -44,7 +44,7 @@ class EditorFiles:
 
     async def read_text(self, path: Path) -> str:
         """The file as the editor shows it. A file that the editor will not read (one outside its project, as a rule) is
-        read from the disk."""
+        read from the disk, and so is one about which it says nothing: that is an `UnheardText`."""
         if not self._capabilities.read_text_file or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         from acp_agent.protocol.v1 import ReadTextFileResponse
@@ -54,7 +54,12 @@ class EditorFiles:
                 methods.FS_READ_TEXT_FILE, requests.read_text_file(self._session_id, str(path)), timeout=READ_SECONDS
             )
             text = parse_result(ReadTextFileResponse, answer, methods.FS_READ_TEXT_FILE).content
-        except (RpcError, AgentError, TimeoutError) as error:
+        except TimeoutError:
+            from acp_agent.tools.changes import UnheardText
+
+            _log.warning("the editor did not answer within %.0f s, so a file is read from the disk", READ_SECONDS)
+            return UnheardText(await self._local.read_text(path))
+        except (RpcError, AgentError) as error:
             _log.info("the editor did not read a file, so it is read from the disk: %s", error)
             return await self._local.read_text(path)
         if not text and not await anyio.Path(path).exists():

@@ -141,7 +141,7 @@ class Presenter:
             case CompactionChunk():
                 return updates.compaction_summary_chunk(update.compaction_id, update.text)
             case CompactionFinished(status="completed"):
-                summary = [content.text_content(update.summary or "")]
+                summary = [content.text_content(text) for text in (update.summary, update.receipt) if text]
                 return updates.compaction_update(
                     update.compaction_id, "completed", summary=summary, meta=_token_meta(update)
                 )
@@ -165,11 +165,13 @@ class Presenter:
                 self._summary_sent = len(self._summary)
                 return updates.tool_call_update(call_id, content=_text(self._summary))
             case CompactionFinished():
-                text = update.summary if update.status == "completed" else update.error or "Cancelled."
+                shown = _text(update.error or "Cancelled.")
+                if update.status == "completed":
+                    shown = [item for text in (update.summary, update.receipt) if text for item in _text(text)]
                 status = "completed" if update.status == "completed" else "failed"
                 build = updates.tool_call if update.replayed else updates.tool_call_update
                 kind = "other" if update.replayed else None
-                return build(call_id, _compaction_title(update), kind=kind, status=status, content=_text(text or ""))
+                return build(call_id, _compaction_title(update), kind=kind, status=status, content=shown)
 
     def _state(
         self,

@@ -103,7 +103,9 @@ class EditorTerminals:
             await self._kill(of_terminal)
         answer = await self._ask(methods.TERMINAL_OUTPUT, of_terminal)
         output = parse_result(TerminalOutputResponse, answer, methods.TERMINAL_OUTPUT)
-        return CommandResult(output.output, "", exit_code, signal, timed_out=timed_out, truncated=output.truncated)
+        return CommandResult(
+            output.output, "", exit_code, signal, timed_out=timed_out, truncated=output.truncated, merged=True
+        )
 
     async def _kill(self, of_terminal: JsonObject) -> None:
         try:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.config import Settings
+from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.hooks.dispatcher import Binding
 from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.recipes.model import Recipe, RequiredHooks
 from acp_agent.recipes.template import render
+from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
 SWAP_CONTEXT = "swap_context"
@@ -56,21 +58,42 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
     The name counts only at the very beginning of the first part: that is how every editor sends it, and how a person
     writes a path instead (with a space in front). A word that names no recipe is ordinary text.
     """
+    words = command_words(parts)
+    recipe = library.get(words[0]) if words else None
+    if words is None or recipe is None:
+        return None
+    attachments = parts[1:]
+    arguments, instructions = split_arguments(recipe, f"{words[1]}{mentioned(attachments)}")
+    return RecipeRun(recipe, instructions, attachments, arguments)
+
+
+def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
+    """The name behind the slash that a prompt begins with, and what follows it; None for ordinary text."""
     if not parts or not isinstance(parts[0], Text):
         return None
     match = _COMMAND.match(parts[0].text)
-    recipe = library.get(match["name"]) if match else None
-    if match is None or recipe is None:
-        return None
-    attachments = parts[1:]
-    mentions = "".join(_as_text(part) for part in attachments)
-    arguments, instructions = split_arguments(recipe, f"{match['rest'] or ''}{mentions}")
-    return RecipeRun(recipe, instructions, attachments, arguments)
+    return (match["name"], match["rest"] or "") if match else None
+
+
+def mentioned(parts: tuple[UserPart, ...]) -> str:
+    """What stands in a prompt's further parts, as text: editors send each mention of a file as a part of its own."""
+    return "".join(_as_text(part) for part in parts)
 
 
 def bindings(recipe: Recipe) -> tuple[Binding, ...]:
     """The recipe's hooks as the dispatcher takes them."""
     return tuple(Binding(event, binding.handler, binding.once) for event, binding in recipe.hooks.items())
+
+
+def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:
+    """What bounds a turn: the settings, and the recipe that it runs."""
+    tools = run.recipe.allowed_tools if run else None
+    return TurnLimits(
+        max_requests=settings.max_turn_requests,
+        max_cost=settings.max_turn_cost,
+        allowed_tools=None if tools is None else frozenset(tools),
+        allowed_commands=run.recipe.allowed_commands if run else None,
+    )
 
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
@@ -80,7 +103,8 @@ def commands(library: RecipeLibrary) -> tuple[Command, ...]:
 
 def _hint(recipe: Recipe) -> str:
     names = (f"{argument.name}=…" for argument in recipe.arguments)
-    return " ".join([*names, "instructions"])
+    words = ("preview | status | undo | instructions",) if recipe.name == COMPACT else ("instructions",)
+    return " ".join([*names, *words])
 
 
 def _as_text(part: UserPart) -> str:
@@ -89,5 +113,5 @@ def _as_text(part: UserPart) -> str:
             return part.text
         case ResourceLink() | Resource():
             return part.uri
-        case Image():
+        case Image() | CompactedBlock():
             return ""

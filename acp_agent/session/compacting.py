@@ -1,21 +1,23 @@
 """One compaction of a session, from its first sign in the editor to the swap in the log.
 
-Manual and automatic compaction go through here with the same recipe. Exactly one terminal word is shown and logged of
-each that began; until the swap is committed, nothing has happened.
+Whatever asked for it, it goes through here with a recipe. Exactly one terminal word is shown and logged of each that
+began; until the swap is committed, nothing has happened.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 import anyio
+from anyio import to_thread
 
-from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.framing import frame_summary
-from acp_agent.compaction.service import CompactionPlan, CompactionService, ModelCall, Summary
+from acp_agent.compaction.calls import ModelCall, ModelCalls
+from acp_agent.compaction.framing import frame
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -24,16 +26,52 @@ from acp_agent.conversation.events import (
     Event,
     InstructionsLoaded,
 )
-from acp_agent.conversation.messages import Usage, new_id
+from acp_agent.conversation.messages import Text, new_id
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import TurnEnd
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
+from acp_agent.hooks.events import SwapContext, TurnEnd
+from acp_agent.llm.provider import NativeCompaction
 from acp_agent.session.commands import RecipeRun, bindings
 from acp_agent.session.log import SessionLog
+from acp_agent.session.receipts import receipt_text
+from acp_agent.session.swapping import swap_events
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A compaction that somebody wants.
+
+    :ivar run: the recipe, with what the user asked it to keep in mind.
+    :ivar state: the conversation, frozen.
+    :ivar revision: of the context that `state` was taken from.
+    :ivar call: asks the model that writes summaries.
+    :ivar without_model: whether no model may be asked.
+    """
+
+    run: RecipeRun
+    trigger: CompactionTrigger
+    state: ConversationState
+    revision: int
+    policy: CompactionPolicy
+    call: ModelCall
+    native: NativeCompaction | None = None
+    writer: Writer | None = None
+    without_model: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A result that waits to be used.
+
+    :ivar seconds: how long it took.
+    """
+
+    order: Order
+    result: CompactedState
+    seconds: float
 
 
 class Compactor:
@@ -56,161 +94,207 @@ class Compactor:
     ) -> None:
         self._session_id = session_id
         self._log = log
-        self._service = service
+        self.service = service
         self._hooks = hooks
         self._show = show
         self._show_usage = show_usage
         self._instructions = instructions
 
     async def compact(
-        self, run: RecipeRun, trigger: CompactionTrigger, request: ModelRequest, budget: TokenBudget, call: ModelCall
-    ) -> bool:
+        self, order: Order, pending: Callable[[], Awaitable[Prepared | None]] | None = None
+    ) -> ContextSwapped | None:
         """Compact now.
 
-        :param run: the recipe, with what the user asked it to keep in mind.
-        :param request: the live request, as the next step would send it.
-        :param call: the model call.
-        :returns: False where there was nothing to compact, and nothing was shown.
+        :param pending: waits for what is being prepared already, and is used in the place of what was ordered; where
+            it comes to nothing, the order is carried out.
+        :returns: None where there was nothing to compact, and nothing was shown.
         :raises AgentError: it failed; that was shown and logged, and the context is as it was.
         """
-        prompt = run.render()
-        plan = self._service.plan(self._log.context, request, budget)
-        if plan is None:
-            return False
-        compaction_id = new_id("cmp")
-        metered = _MeteredCall(call)
-        await self._show(CompactionStarted(compaction_id, trigger))
+        shown = _Shown(order.trigger, self._show)
+        calls = ModelCalls(order.call, shown.chunk, shown.begin)
+        began = anyio.current_time()
+
+        async def result() -> Prepared | None:
+            if pending is not None:
+                await shown.begin()
+                if (prepared := await pending()) is not None:
+                    return _ordered(prepared, order.trigger, calls)
+            compacted = await self._run(order, calls)
+            return None if compacted is None else Prepared(order, compacted, anyio.current_time() - began)
+
+        return await self._to_the_end(shown, calls, order, result, waits_since=began)
+
+    async def prepare(self, order: Order, calls: ModelCalls) -> Prepared | None:
+        """Compact without showing or changing anything.
+
+        :param calls: counts what it costs.
+        :raises AgentError: it came to nothing.
+        """
+        began = anyio.current_time()
+        compacted = await self._run(order, calls)
+        return None if compacted is None else Prepared(order, compacted, anyio.current_time() - began)
+
+    async def splice(self, prepared: Prepared, trigger: CompactionTrigger) -> ContextSwapped | None:
+        """Put a prepared result in the place of what it summarises; what was said since stays behind it.
+
+        :raises AgentError: it failed; that was shown and logged, and the context is as it was.
+        """
+        shown = _Shown(trigger, self._show)
+        calls = ModelCalls(prepared.order.call)
+        ordered = _ordered(prepared, trigger, calls)
+
+        async def result() -> Prepared:
+            return ordered
+
+        return await self._to_the_end(shown, calls, ordered.order, result, waits_since=anyio.current_time())
+
+    async def can_mask(self, order: Order) -> bool:
+        """Whether leaving old results of tools out would be enough."""
+        masking = replace(order, policy=replace(order.policy, steps=("mask",)))
+        return await self._run(masking, ModelCalls(order.call)) is not None
+
+    async def _run(self, order: Order, calls: ModelCalls) -> CompactedState | None:
+        # Loaded with the first compaction, while a turn may be going on.
+        await to_thread.run_sync(lambda: self.service.strategies)
+        return await self.service(
+            order.state,
+            order.policy,
+            order.call,
+            calls=calls,
+            native=order.native,
+            writer=order.writer,
+            without_model=order.without_model,
+        )
+
+    async def _to_the_end(
+        self,
+        shown: _Shown,
+        calls: ModelCalls,
+        order: Order,
+        result: Callable[[], Awaitable[Prepared | None]],
+        waits_since: float,
+    ) -> ContextSwapped | None:
+        """Come to exactly one terminal word."""
         try:
-            await self._compact(compaction_id, run, trigger, plan, prompt, metered)
+            prepared = await result()
+            if prepared is None:
+                if shown.begun:
+                    raise CompactionError("There was nothing to compact. The history is unchanged.")
+                return None
+            await shown.begin()
+            return await self._commit(shown.compaction_id, prepared, waits_since)
         except anyio.get_cancelled_exc_class():
-            await self._failed(CompactionFailed(compaction_id, trigger, "cancelled", usage=metered.usage))
+            await self._failed(
+                shown, CompactionFailed(shown.compaction_id, order.trigger, "cancelled", None, calls.usage)
+            )
             raise
         except AgentError as error:
-            await self._failed(CompactionFailed(compaction_id, trigger, "failed", str(error), metered.usage))
+            failed = CompactionFailed(shown.compaction_id, order.trigger, "failed", str(error), calls.usage)
+            await self._failed(shown, failed)
             raise
         except Exception as error:
-            _log.exception("compaction %s failed", compaction_id)
+            _log.exception("compaction %s failed", shown.compaction_id)
             message = f"The compaction failed inside the agent ({type(error).__name__}). The history is unchanged."
-            await self._failed(CompactionFailed(compaction_id, trigger, "failed", message, metered.usage))
+            failed = CompactionFailed(shown.compaction_id, order.trigger, "failed", message, calls.usage)
+            await self._failed(shown, failed)
             raise CompactionError(message) from error
-        return True
 
-    async def _compact(
-        self,
-        compaction_id: str,
-        run: RecipeRun,
-        trigger: CompactionTrigger,
-        plan: CompactionPlan,
-        prompt: str,
-        call: _MeteredCall,
-    ) -> None:
-        async def show(text: str) -> None:
-            await self._show(CompactionChunk(compaction_id, text))
-
-        revision = self._log.context.revision
-        summary = await self._service.summarise(plan, prompt, call, show, by_hand=trigger == "manual")
-        event = TurnEnd(self._session_id, self._log.context.cwd, 1, summary.text)
-        actions = await self._hooks.dispatch(event, bindings(run.recipe))
-        swap = next(iter(actions), None)
-        if swap is None:
-            raise CompactionError(f"The hooks of the recipe {run.recipe.name!r} asked for no swap. Nothing changed.")
+    async def _commit(self, compaction_id: str, prepared: Prepared, waits_since: float) -> ContextSwapped:
+        order = prepared.order
+        result = await self._reworded(order, prepared.result)
         instructions = await self._instructions()
+        receipt = replace(result.receipt, seconds=prepared.seconds, waited=anyio.current_time() - waits_since)
+        swaps: list[ContextSwapped] = []
 
         def build(context: Context) -> tuple[Event, ...]:
-            if context.revision != revision:
+            if context.revision != order.revision:
                 raise CompactionError("The session changed while the summary was written, so it was not used.")
-            return _swap_events(
-                context, compaction_id, trigger, plan, swap.summary, summary, call.usage, run, instructions
+            fresh, swap = swap_events(
+                context,
+                order.state,
+                result,
+                compaction_id=compaction_id,
+                trigger=order.trigger,
+                recipe=order.run.recipe,
+                instructions=instructions,
+                receipt=receipt,
             )
+            swaps.append(swap)
+            return (*fresh, swap)
 
         # A cancel that comes after the commit is too late: what is in the log is what the user is told.
         with anyio.CancelScope(shield=True):
             await self._log.append_built(build)
-            await self._show(
-                CompactionFinished(
-                    compaction_id,
-                    "completed",
-                    summary=swap.summary,
-                    tokens_before=plan.tokens_before,
-                    tokens_after=summary.tokens_after,
-                )
-            )
+            await self._show(finished(swaps[-1]))
             try:
                 await self._show_usage()
             except AgentError as error:
                 _log.info("no usage to show after compaction %s: %s", compaction_id, error)
+        return swaps[-1]
 
-    async def _failed(self, event: CompactionFailed) -> None:
+    async def _reworded(self, order: Order, result: CompactedState) -> CompactedState:
+        """The result after the recipe's hooks, which decide whether its answer takes the conversation's place."""
+        if not result.sent:
+            return result
+        event = TurnEnd(self._session_id, self._log.context.cwd, 1, result.summary)
+        actions = await self._hooks.dispatch(event, bindings(order.run.recipe))
+        swap = next((action for action in actions if isinstance(action, SwapContext)), None)
+        if swap is None:
+            raise CompactionError(
+                f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap. Nothing changed."
+            )
+        if swap.summary == result.summary:
+            return result
+        [before], [after] = frame("", result.summary, ""), frame("", swap.summary, "")
+        sent = tuple(after if isinstance(part, Text) and part == before else part for part in result.sent)
+        return replace(result, summary=swap.summary, sent=sent)
+
+    async def _failed(self, shown: _Shown, event: CompactionFailed) -> None:
+        if not shown.begun and event.status == "cancelled":
+            return
         with anyio.CancelScope(shield=True):
             try:
                 await self._log.append(event)
             except AgentError as error:
                 # Whoever appends next is told; what began in the editor must end there all the same.
                 _log.warning("the end of compaction %s was not logged: %s", event.compaction_id, error)
+            await shown.begin()
             await self._show(CompactionFinished(event.compaction_id, event.status, error=event.error))
 
 
-class _MeteredCall:
-    """A model call that adds up what it costs, so that a summary that was not used is paid for as well.
+class _Shown:
+    """What the user sees of a compaction; it begins with the first thing that takes time, or with its end."""
 
-    :ivar usage: of all calls so far; None before the first answer.
-    """
+    def __init__(self, trigger: CompactionTrigger, show: Callable[[Update], Awaitable[None]]) -> None:
+        self.compaction_id = new_id("cmp")
+        self.begun = False
+        self._trigger = trigger
+        self._show = show
 
-    def __init__(self, call: ModelCall) -> None:
-        self._call = call
-        self.usage: Usage | None = None
+    async def begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            await self._show(CompactionStarted(self.compaction_id, self._trigger))
 
-    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self._call(request)) as stream:
-            async for event in stream:
-                if isinstance(event, Answered):
-                    self.usage = _sum(self.usage or Usage(), event.usage)
-                yield event
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    costs = [usage.cost for usage in (first, second) if usage.cost is not None]
-    return Usage(
-        first.input_tokens + second.input_tokens,
-        first.output_tokens + second.output_tokens,
-        first.cache_read_tokens + second.cache_read_tokens,
-        first.cache_write_tokens + second.cache_write_tokens,
-        sum(costs) if costs else None,
-    )
+    async def chunk(self, text: str) -> None:
+        await self._show(CompactionChunk(self.compaction_id, text))
 
 
-def _swap_events(
-    context: Context,
-    compaction_id: str,
-    trigger: CompactionTrigger,
-    plan: CompactionPlan,
-    text: str,
-    summary: Summary,
-    usage: Usage | None,
-    run: RecipeRun,
-    instructions: InstructionsLoaded,
-) -> tuple[Event, ...]:
-    """The events of the swap, for the context as it is at the commit: what was appended behind the cut is kept."""
-    fresh: tuple[Event, ...] = () if instructions.text == context.instructions else (instructions,)
-    cut = plan.cut
-    own_seq = context.head + len(fresh) + 1
-    boundary = cut.summarised[-1].seq
-    behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > boundary]
-    return (
-        *fresh,
-        ContextSwapped(
-            compaction_id=compaction_id,
-            message_id=new_id("msg"),
-            trigger=trigger,
-            summary=text,
-            sent=summary.sent if text == summary.text else frame_summary(text),
-            keep_from=min(behind, default=own_seq),
-            carried=replace(context.carried(), instructions=instructions.text),
-            tokens_before=plan.tokens_before,
-            tokens_after=summary.tokens_after,
-            pinned=cut.pinned,
-            usage=usage,
-            recipe=run.recipe.name,
-            digest=run.recipe.digest,
-        ),
+def _ordered(prepared: Prepared, trigger: CompactionTrigger, calls: ModelCalls) -> Prepared:
+    """A prepared result for whoever asks for one now; what it cost is counted in `calls`."""
+    if prepared.result.usage is not None:
+        calls.spent(prepared.result.usage)
+    return replace(prepared, order=replace(prepared.order, trigger=trigger))
+
+
+def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
+    """The last word on a compaction that was committed."""
+    return CompactionFinished(
+        swap.compaction_id,
+        "completed",
+        summary=swap.summary,
+        receipt=receipt_text(swap),
+        tokens_before=swap.tokens_before,
+        tokens_after=swap.tokens_after,
+        replayed=replayed,
     )

@@ -4,33 +4,52 @@ passes updates and questions on to the client."""
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import anyio.to_thread
 
+from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_prefix, used_tokens
+from acp_agent.compaction.triggers import ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import CallView, Event, InstructionsLoaded, PermissionGranted
-from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import AgentError, RecipeError
+from acp_agent.conversation.events import (
+    CallView,
+    CompactionTrigger,
+    ContextRestored,
+    Event,
+    InstructionsLoaded,
+    LoggedEvent,
+    PermissionGranted,
+)
+from acp_agent.conversation.messages import AssistantMessage, JsonObject
+from acp_agent.errors import OverflowLimit
+from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.session.archive import SessionArchive
+from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.client import SessionClient
-from acp_agent.session.commands import COMPACT, RecipeRun
-from acp_agent.session.compacting import Compactor
+from acp_agent.session.commands import COMPACT, RecipeRun, bindings
+from acp_agent.session.compacting import Compactor, Order
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.orders import order_for
+from acp_agent.session.preparing import Preparation
 from acp_agent.session.services import Services
+from acp_agent.session.undoing import undo
+from acp_agent.session.workspace import read_workspace
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Notice, Update, UsageUpdated
 
-MAX_FUTILE = 2
-"""Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
+UNSURE_SHARE = 0.1
+"""Of the window: where more of the count than this is our own estimate, the provider may be asked to count."""
+LIKELY = (0.6, 1.4)
+"""Shares of the usable window between which a wrong estimate would decide wrongly."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,13 +78,12 @@ class SessionHost:
         self._services = services
         self._directories = tuple(directories)
         self._library: RecipeLibrary | None = None
-        self._futile = 0
-        self._just_compacted = False
         self._asked: ActiveModel | None = None
         self._untold: list[str] = []
-        self._compactor = Compactor(
+        self.compactor = Compactor(
             session_id, log, services.compaction, services.hooks, self.show, self.show_usage, self.read_instructions
         )
+        self.compaction = AutoCompaction(self, self.compactor, lambda failed: Preparation(log, self.compactor, failed))
 
     # --- what a turn asks for (see TurnHost) ---
 
@@ -92,10 +110,24 @@ class SessionHost:
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
         active = await self.models.active(self.context.model)
-        await self._compact_if_due(active)
-        # Another model may have been chosen while the summary was written.
+        budget = await self.filled(active)
+        await self.compaction.before_request(active, budget, self.settings.compaction_for(active.name))
+        # Another model may have been chosen while a summary was written.
         self._asked = await self.models.active(self.context.model)
         return self._request(self._asked)
+
+    async def out_of_room(self, answer: AssistantMessage) -> bool:
+        """Whether this answer was cut off because the window was full."""
+        active = await self.models.active(self.context.model)
+        return ended_for_want_of_room(answer, active.budget)
+
+    async def make_room(self, limit: OverflowLimit | None = None) -> None:
+        """Compact, since the provider refused the last request, or its answer ended for want of room.
+
+        :param limit: what the provider said there was too much of; None where it took the request.
+        :raises AgentError: it came to nothing; the context is as it was.
+        """
+        await self.compaction.make_room(await self.models.active(self.context.model), limit)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
@@ -112,6 +144,7 @@ class SessionHost:
             commands=self.client.commands,
             seen=self.context.files,
             shell_timeout=self.settings.shell_timeout,
+            archive=SessionArchive(self._services.store, self.session_id, self.context),
         )
 
     async def ask_permission(
@@ -144,48 +177,97 @@ class SessionHost:
 
     # --- compaction ---
 
-    def begin_turn(self) -> None:
-        """New input arrived, so that automatic compaction gets another chance."""
-        self._futile = 0
-        self._just_compacted = False
-
     async def compact(self, run: RecipeRun) -> bool:
         """Compact because the user asked.
 
         :returns: False where there was nothing to compact.
         :raises AgentError: it failed; the context is as it was.
         """
-        active = await self.models.active(self.context.model)
-        return await self._compactor.compact(
-            run, "manual", self._request(active), active.budget, active.provider.stream
-        )
+        await self.compaction.preparation.drop()
+        swap = await self.compactor.compact(await self.manual_order(run))
+        if swap is not None:
+            self.compaction.succeeded()
+        return swap is not None
 
-    async def _compact_if_due(self, active: ActiveModel) -> None:
-        if not self.settings.compaction.auto or not self._too_full(active):
-            self._just_compacted = False
-            return
-        self._futile += self._just_compacted
-        if self._futile >= MAX_FUTILE:
-            return
+    async def manual_order(self, run: RecipeRun) -> Order:
+        """The order for a compaction that the user asks for."""
+        return await self._order(run, "manual", await self.models.active(self.context.model))
+
+    async def after_recipe(self, run: RecipeRun, response: str) -> None:
+        """Ask the hooks of a recipe whose turn is about to end, and do what they want.
+
+        :param response: the visible text of its last answer.
+        """
+        event = TurnEnd(self.session_id, self.context.cwd, 1, response)
+        actions = await self._services.hooks.dispatch(event, bindings(run.recipe))
+        if any(isinstance(action, RequestCompaction) for action in actions):
+            await self.compaction.on_request(await self.models.active(self.context.model))
+
+    async def undo_compaction(self) -> ContextRestored:
+        """Undo the newest compaction that is in force.
+
+        :raises CompactionError: there is none.
+        """
+        await self.compaction.preparation.drop()
+        restored = await undo(self._services.store, self.session_id, self.log, self._prefix_tokens())
+        await self.show_usage()
+        return restored
+
+    def events(self) -> AsyncIterator[LoggedEvent]:
+        """The whole log."""
+        return self._services.store.events(self.session_id)
+
+    async def order(
+        self,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order | None:
+        """The order for an automatic compaction; None where no recipe compacts.
+
+        :param context: what to compact; the context as it is where not given.
+        """
         recipe = (await self.library()).get(COMPACT)
         if recipe is None:
-            return
+            return None
         run = RecipeRun(recipe, "", ())
-        try:
-            self._just_compacted = await self._compactor.compact(
-                run, "threshold", self._request(active), active.budget, active.provider.stream
-            )
-        except RecipeError as error:
-            await self.tell(f"The context window is nearly full and was not compacted. {error}")
-            self._futile = MAX_FUTILE
-        except AgentError as error:
-            # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
-            _log.warning("automatic compaction failed: %s", error)
-            self._futile = MAX_FUTILE
+        return await self._order(run, trigger, active, context=context, must_fit=must_fit, refused=refused)
 
-    def _too_full(self, active: ActiveModel) -> bool:
-        used = used_tokens(self.context, self._prefix_tokens())
-        return active.budget.exceeded(used, self.settings.compaction.threshold)
+    async def _order(
+        self,
+        run: RecipeRun,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order:
+        context = context or self.context
+        return await order_for(
+            run,
+            trigger,
+            context=context,
+            request=self._request(active, context),
+            active=active,
+            models=self.models,
+            settings=self.settings,
+            workspace=await read_workspace(context),
+            must_fit=must_fit,
+            refused=refused,
+        )
+
+    async def filled(self, active: ActiveModel) -> TokenBudget:
+        """The model's budget with the next request in it; the provider is asked where our count alone would decide."""
+        prefix = self._prefix_tokens()
+        used = used_tokens(self.context, prefix)
+        guessed = used - (self.context.baseline if self.context.usage else 0)
+        if guessed > active.budget.window * UNSURE_SHARE and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
+            used = await active.provider.count_tokens(self._request(active)) or used
+        return active.budget.filled(used, prefix)
 
     # --- what is read from the disk ---
 
@@ -222,8 +304,8 @@ class SessionHost:
     def _prefix_tokens(self) -> int:
         return estimate_prefix(self.context.instructions, self._definitions)
 
-    def _request(self, active: ActiveModel) -> ModelRequest:
-        context = self.context
+    def _request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
+        context = context or self.context
         return ModelRequest(
             model=active.model_id,
             system=context.instructions,

@@ -13,13 +13,22 @@ from acp_agent.conversation.events import (
     ModeChanged,
     ModelChanged,
     PermissionGranted,
+    SummaryDropped,
     ThoughtLevelChanged,
     TitleChanged,
 )
 from acp_agent.errors import SessionConflictError
 from acp_agent.storage.store import SessionStore
 
-_SETTINGS = (ModeChanged, ModelChanged, ThoughtLevelChanged, PermissionGranted, TitleChanged, InstructionsLoaded)
+_SETTINGS = (
+    ModeChanged,
+    ModelChanged,
+    ThoughtLevelChanged,
+    PermissionGranted,
+    TitleChanged,
+    InstructionsLoaded,
+    SummaryDropped,
+)
 """Events that change nothing of what has been said."""
 
 

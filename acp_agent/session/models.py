@@ -1,13 +1,28 @@
-"""Which model a session uses right now, and what is known of it."""
+"""Which model a session uses right now, and what is known of it.
+
+A provider is asked for the window when a model is used first, and again with each turn as long as the answer is missing
+or may change; what it says takes effect with the next request. Nobody waits long for it.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.errors import ModelAuthError
-from acp_agent.llm.provider import Provider
+from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
+
+TURN_WAIT = 0.35
+"""Seconds that a turn waits for the provider's word on the window of a model used before; longer than a local server is
+given when it is asked again, so that the window does not change within a turn once it is known."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +32,8 @@ class ActiveModel:
     :ivar name: `provider/model`.
     :ivar model_id: the provider's own id.
     :ivar max_output_tokens: upper bound of one answer.
+    :ivar max_images: images that one request may hold.
+    :ivar max_bytes: bytes that one request may hold.
     """
 
     name: str
@@ -24,15 +41,36 @@ class ActiveModel:
     provider: Provider
     budget: TokenBudget
     max_output_tokens: int
+    max_images: int
+    max_bytes: int
+
+    @property
+    def native(self) -> NativeCompaction | None:
+        """The provider's own compaction, where it has one."""
+        return self.provider if isinstance(self.provider, NativeCompaction) else None
 
 
 class SessionModels:
-    """Resolves names to models, and remembers the last."""
+    """Resolves names to models, and remembers those that were used.
 
-    def __init__(self, registry: Registry) -> None:
+    :param first_wait: seconds that the first use of a model waits for the provider's word on its window.
+    """
+
+    def __init__(self, registry: Registry, first_wait: float = 3.0) -> None:
         self._registry = registry
-        self._active: ActiveModel | None = None
+        self._first_wait = first_wait
+        self._used: dict[str, ActiveModel] = {}
         self._default: str | None = None
+        self._tasks: TaskGroup | None = None
+        self._asking: dict[str, anyio.Event] = {}
+
+    def run_in(self, tasks: TaskGroup) -> None:
+        """Ask in this task group, which ends with the session, so that a slow answer is waited for by nobody."""
+        self._tasks = tasks
+
+    async def begin_turn(self) -> None:
+        """Ask again for the windows that are not known for good; takes a third of a second at most."""
+        await self._learn(tuple(self._used), TURN_WAIT)
 
     async def name(self, chosen: str) -> str | None:
         """The model in use.
@@ -55,12 +93,53 @@ class SessionModels:
         name = await self.name(chosen)
         if name is None:
             raise ModelAuthError(NO_MODEL)
-        if self._active is None or self._active.name != name:
-            resolved = self._registry.resolve(name)
-            window = await self._registry.context_window(name)
-            output = min(resolved.profile.max_output_tokens, window // 2)
-            self._active = ActiveModel(name, resolved.id, resolved.provider, TokenBudget(window, output), output)
-        return self._active
+        return await self.named(name)
+
+    async def named(self, name: str) -> ActiveModel:
+        """Any model, ready to be asked.
+
+        :raises ConfigError: the name's provider is unknown.
+        """
+        known = self._used.get(name)
+        if known is None:
+            self._registry.resolve(name)
+            await self._learn((name,), self._first_wait)
+        window = self._registry.context_window(name)
+        if known is None or known.budget.window != window:
+            known = self._used[name] = self._made(name, window)
+        return known
+
+    def _made(self, name: str, window: int) -> ActiveModel:
+        resolved = self._registry.resolve(name)
+        known = resolved.profile
+        output = min(known.max_output_tokens, window // 2)
+        budget = TokenBudget(window, output)
+        return ActiveModel(
+            name, resolved.id, resolved.provider, budget, output, known.max_images, known.max_request_bytes
+        )
+
+    async def _learn(self, names: Iterable[str], wait: float) -> None:
+        """Have providers asked for windows, and wait for their answers, but not for long."""
+        with anyio.move_on_after(wait):
+            if self._tasks is None:
+                for name in names:
+                    await self._registry.learn_window(name)
+                return
+            for name in names:
+                if name not in self._asking:
+                    self._asking[name] = anyio.Event()
+                    self._tasks.start_soon(self._ask, name, self._asking[name])
+            for answered in [self._asking[name] for name in names]:
+                await answered.wait()
+
+    async def _ask(self, name: str, answered: anyio.Event) -> None:
+        try:
+            await self._registry.learn_window(name)
+        except Exception:
+            _log.exception("asking for the window of %s failed", name)
+        finally:
+            del self._asking[name]
+            answered.set()
 
     def knows(self, name: str) -> bool:
         """Whether a name is a model's and its provider is there."""
@@ -78,4 +157,5 @@ class SessionModels:
 
     async def aclose(self) -> None:
         """Close connections."""
+        self._tasks = None
         await self._registry.aclose()

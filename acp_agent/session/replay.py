@@ -23,11 +23,11 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall
+from acp_agent.session.compacting import finished
 from acp_agent.turn.updates import (
     AgentSaid,
     AgentThought,
     CallFinished,
-    CompactionFinished,
     PlanUpdated,
     Update,
     UserSaid,
@@ -81,14 +81,7 @@ class _Player:
             case PlanChanged():
                 yield PlanUpdated(event.entries)
             case ContextSwapped():
-                yield CompactionFinished(
-                    event.compaction_id,
-                    "completed",
-                    summary=event.summary,
-                    tokens_before=event.tokens_before,
-                    tokens_after=event.tokens_after,
-                    replayed=True,
-                )
+                yield finished(event, replayed=True)
             case _:
                 pass
 

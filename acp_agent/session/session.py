@@ -30,7 +30,8 @@ from acp_agent.errors import (
     ModelRequestError,
     SessionNotFoundError,
 )
-from acp_agent.session.commands import RecipeRun, commands, recipe_run
+from acp_agent.session.builtin import COMMANDS, REPORTS, UNDO, builtin_command, run_builtin, undo_compaction
+from acp_agent.session.commands import RecipeRun, commands, recipe_run, turn_limits
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
 from acp_agent.session.options import change_event, session_options
@@ -38,7 +39,6 @@ from acp_agent.session.replay import replay
 from acp_agent.session.titles import title_of
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.calls import view_of
-from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
 from acp_agent.turn.updates import (
     AgentSaid,
@@ -113,8 +113,11 @@ class Session:
         """Answer prompts until the session is closed."""
         with self._serving:
             try:
-                while True:
-                    await self._answer(await self._mailbox.take())
+                async with anyio.create_task_group() as tasks:
+                    self.host.compaction.preparation.run_in(tasks)
+                    self.host.models.run_in(tasks)
+                    while True:
+                        await self._answer(await self._mailbox.take())
             finally:
                 self._release()
 
@@ -124,6 +127,8 @@ class Session:
         if self._running is not None:
             self._turn_scope.cancel()
         await self._idle.wait()
+        # Before somebody else reads the log, which is told what it cost.
+        await self.host.compaction.preparation.drop()
         self._serving.cancel()
         await self.host.models.aclose()
 
@@ -183,27 +188,48 @@ class Session:
         if self.host.context.turn_from is not None:
             closing = closing_events(self.host.context, "interrupted", self._view_of)
             await self.host.append(*closing, TurnEnded("interrupted"), await self.host.read_instructions())
-        self.host.begin_turn()
+        self.host.compaction.begin_turn()
+        await self.host.models.begin_turn()
 
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
         host = self.host
         run = recipe_run(await host.library(), parts)
         if run is not None and run.compacts:
+            return await self._compact(run, parts)
+        builtin = builtin_command(parts) if run is None else None
+        if builtin is not None:
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
-            return await self._compact(run)
-        # An unset model or a broken recipe is said before the prompt is logged: it can be sent again unchanged.
-        await host.models.active(host.context.model)
-        sent = None if run is None else (Text(run.render()), *run.attachments)
+            await self._note(await run_builtin(host, *builtin))
+            return "end_turn"
+        try:
+            await host.models.active(host.context.model)
+            sent = None if run is None else (Text(run.render()), *run.attachments)
+        except AgentError:
+            # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
+            # sent again unchanged.
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            raise
         await host.append(UserPrompted(new_id("msg"), parts, sent))
         await self._give_title(parts)
         for text in host.take_untold():
             await self._note(text)
-        result = await run_turn(host, self._tools, self._limits(run))
+        result = await run_turn(host, self._tools, turn_limits(host.settings, run))
+        if run is not None and result.answer is not None:
+            await host.after_recipe(run, result.answer.text)
+        await host.compaction.end_turn()
         return result.stop_reason
 
-    async def _compact(self, run: RecipeRun) -> StopReason:
+    async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
+        word = run.instructions.strip()
+        if word in REPORTS:
+            # Not logged: who asks what would change must not find that something did.
+            await self.host.show(AgentSaid(new_id("msg"), await REPORTS[word](self.host, run)))
+            return "end_turn"
+        await self.host.append(UserPrompted(new_id("msg"), parts, sent=()))
         try:
-            if not await self.host.compact(run):
+            if word == UNDO:
+                await self._note(await undo_compaction(self.host, run))
+            elif not await self.host.compact(run):
                 await self._note("There is nothing to compact yet.")
         except CompactionError as error:
             await self._note(str(error))
@@ -257,16 +283,6 @@ class Session:
             await self.host.append(TitleChanged(title))
             await self.host.show(TitleUpdated(title))
 
-    def _limits(self, run: RecipeRun | None) -> TurnLimits:
-        settings = self.host.settings
-        tools = run.recipe.allowed_tools if run else None
-        return TurnLimits(
-            max_requests=settings.max_turn_requests,
-            max_cost=settings.max_turn_cost,
-            allowed_tools=None if tools is None else frozenset(tools),
-            allowed_commands=run.recipe.allowed_commands if run else None,
-        )
-
     # --- settings ---
 
     async def options(self) -> tuple[Option, ...]:
@@ -301,7 +317,7 @@ class Session:
 
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
-        await self.host.show(CommandsUpdated(commands(await self.host.library())))
+        await self.host.show(CommandsUpdated((*commands(await self.host.library()), *COMMANDS)))
         if self.host.context.title is not None:
             await self.host.show(TitleUpdated(self.host.context.title))
         await self.show_usage()

@@ -82,4 +82,9 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events,)
+def _m2_search(connection: sqlite3.Connection) -> None:
+    # How far the session's messages are in the search index; the index itself is made by the first search.
+    connection.execute("ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search)

@@ -10,9 +10,7 @@ import json
 import sqlite3
 import threading
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -21,42 +19,36 @@ from anyio import to_thread
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextSwapped, Event, LoggedEvent, TitleChanged, TurnRefused
-from acp_agent.errors import InvalidParamsError, SessionConflictError, SessionNotFoundError, StorageError
+from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
+from acp_agent.errors import SessionConflictError, StorageError
 from acp_agent.storage.database import open_database, storage_errors, transaction
-from acp_agent.storage.store import SessionPage, SessionRecord
+from acp_agent.storage.folding import changes_fold, fold_from
+from acp_agent.storage.records import read_page, read_record
+from acp_agent.storage.rows import find, read_events, read_some, storable
+from acp_agent.storage.search import forget, has_full_text, index_more, search
+from acp_agent.storage.store import Found, SessionPage, SessionRecord
+from acp_agent.storage.words import MESSAGE_KINDS, query_words
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
-_LARGEST_INTEGER = (1 << 63) - 1
 
-_RECORD = "session_id, cwd, additional_directories, title, created_at, updated_at, head"
 _INSERT_SESSION = """
     INSERT INTO sessions (session_id, cwd, additional_directories, title, created_at, updated_at, head, context_from)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session_id) DO NOTHING RETURNING id
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (session_id) DO NOTHING RETURNING id
 """
 _INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
 _ADVANCE = """
     UPDATE sessions
-    SET head = ?, updated_at = ?, title = coalesce(?, title), context_from = coalesce(?, context_from)
+    SET head = ?, updated_at = ?, title = coalesce(?, title)
     WHERE session_id = ? AND head = ? AND deleted_at IS NULL
     RETURNING id
 """
-_LAST_SWAP = """
-    SELECT events.seq, events.data FROM events JOIN sessions ON sessions.id = events.session
-    WHERE sessions.session_id = ? AND events.kind = 'context_swapped' AND events.seq < ?
-    ORDER BY events.seq DESC LIMIT 1
-"""
-_FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
-_READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
-_LIST = f"""
-    SELECT {_RECORD} FROM sessions
-    WHERE deleted_at IS NULL AND (?1 IS NULL OR cwd = ?1)
-        AND (updated_at < ?2 OR (updated_at = ?2 AND session_id > ?3))
-    ORDER BY updated_at DESC, session_id LIMIT ?4
+_NEIGHBOUR = f"""
+    SELECT {{which}}(seq) FROM events
+    WHERE session = ? AND seq {{side}} ? AND kind IN ({", ".join(f"'{kind}'" for kind in MESSAGE_KINDS)})
 """
 _BURY = """
     UPDATE sessions SET deleted_at = ?, cwd = '', additional_directories = '[]', title = NULL
@@ -67,8 +59,11 @@ _BURY = """
 class SqliteStore:
     """Sessions in an SQLite database; see `SessionStore` for what its methods promise."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter, full_text: bool
+    ) -> None:
         self._path = path
+        self._full_text = full_text
         self._connection: sqlite3.Connection | None = connection
         self._limiter = limiter
         # The limiter makes tasks wait without a thread; the lock holds where a task that was cancelled past anyio
@@ -76,15 +71,17 @@ class SqliteStore:
         self._lock = threading.Lock()
 
     @classmethod
-    async def open(cls, path: Path) -> SqliteStore:
+    async def open(cls, path: Path, *, full_text: bool = True) -> SqliteStore:
         """Open a database, or make it.
 
         :param path: absolute path of the file; its folder is made, and becomes private.
+        :param full_text: False searches without FTS5, as with an SQLite that was built without it.
         :raises ConfigError: the folder cannot be used.
         :raises StorageError: the file cannot be used; it was left as it is.
         """
         limiter = anyio.CapacityLimiter(1)
-        return cls(path, await to_thread.run_sync(open_database, path, limiter=limiter), limiter)
+        connection = await to_thread.run_sync(open_database, path, limiter=limiter)
+        return cls(path, connection, limiter, full_text and has_full_text(connection))
 
     async def create(
         self, session_id: str, cwd: str, additional_directories: Sequence[str], events: Sequence[Event]
@@ -108,7 +105,7 @@ class SqliteStore:
 
         :raises SessionNotFoundError: no such session.
         """
-        return await self._run(_read_record, session_id)
+        return await self._run(read_record, session_id)
 
     async def context(self, session_id: str) -> Context:
         """The context folded from the log, read from the tail of the last compaction on.
@@ -116,6 +113,38 @@ class SqliteStore:
         :raises SessionNotFoundError: no such session.
         """
         return await self._run(_read_context, session_id)
+
+    async def context_at(self, session_id: str, seq: int) -> Context:
+        """The context as it was after entry `seq`.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        return await self._run(_read_context_at, session_id, seq)
+
+    async def search(self, session_id: str, query: str, *, limit: int, before: int | None = None) -> tuple[Found, ...]:
+        """Messages of a session that hold the words of a query, best first; see `SessionStore.search`.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        words = query_words(storable(query))
+        # The first search makes the index. In pieces, between which others come to their turn.
+        while (found := await self._run(search, session_id, words, limit, before, self._full_text)) is None:
+            await self._run(index_more, session_id)
+        return found
+
+    async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
+        """The entries at these places, in order, without those that do not exist.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        return await self._run(_read_seqs, session_id, tuple(seqs))
+
+    async def neighbours(self, session_id: str, seq: int) -> tuple[int | None, int | None]:
+        """Places of the last message before and the first one behind a place.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        return await self._run(_read_neighbours, session_id, seq)
 
     async def events(self, session_id: str, after: int = 0) -> AsyncIterator[LoggedEvent]:
         """The log in order, from behind `after` up to the head that it has when this is called.
@@ -134,10 +163,7 @@ class SqliteStore:
         :param limit: 1 or more.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        place = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
-        records = await self._run(_read_list, cwd, place, limit + 1)
-        shown = records[:limit]
-        return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)
+        return await self._run(read_page, cwd, cursor, limit)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
@@ -173,14 +199,14 @@ def _create(
 ) -> tuple[LoggedEvent, ...]:
     logged, rows = _numbered(0, events)
     now = _now()
-    directories = json.dumps([_storable(directory) for directory in additional_directories], ensure_ascii=False)
-    title, context_from = _derived(logged)
+    directories = json.dumps([storable(directory) for directory in additional_directories], ensure_ascii=False)
     with transaction(connection):
-        values = (_storable(session_id), _storable(cwd), directories, title, now, now, len(logged), context_from or 1)
+        values = (storable(session_id), storable(cwd), directories, _title(logged), now, now, len(logged))
         made = connection.execute(_INSERT_SESSION, values).fetchone()
         if made is None:
             raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
         connection.executemany(_INSERT_EVENT, ((made[0], *row) for row in rows))
+        _move_fold(connection, made[0], logged)
     return logged
 
 
@@ -190,36 +216,31 @@ def _append(
     # Encoded before the lock is taken, which other processes wait for.
     logged, rows = _numbered(expected, events)
     head = expected + len(logged)
-    title, context_from = _derived(logged)
     with transaction(connection):
-        if any(isinstance(entry.event, TurnRefused) for entry in logged) and context_from is None:
-            context_from = _before_refusal(connection, session_id, logged)
-        values = (head, _now(), title, context_from, _storable(session_id), expected)
+        values = (head, _now(), _title(logged), storable(session_id), expected)
         session = connection.execute(_ADVANCE, values).fetchone()
         if session is None:
-            _, head, _ = _find(connection, session_id)
+            _, head, _ = find(connection, session_id)
             raise SessionConflictError(
                 f"Session {session_id!r} went on elsewhere: its log ends at entry {head}, not at {expected}. "
                 "Load the session again and repeat what you asked for. Nothing was written."
             )
         connection.executemany(_INSERT_EVENT, ((session[0], *row) for row in rows))
+        _move_fold(connection, session[0], logged)
     return logged
 
 
-def _before_refusal(connection: sqlite3.Connection, session_id: str, logged: tuple[LoggedEvent, ...]) -> int:
-    """Where a context begins that has to go back behind a refused turn, and so behind compactions within it."""
-    from_seq = min(entry.event.from_seq for entry in logged if isinstance(entry.event, TurnRefused))
-    row = connection.execute(_LAST_SWAP, (_storable(session_id), from_seq)).fetchone()
-    if row is None:
-        return 1
-    seq, data = row
-    swap = decode("context_swapped", data)
-    return min(swap.keep_from, seq) if isinstance(swap, ContextSwapped) else 1
+def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[LoggedEvent, ...]) -> None:
+    """Remember from where the context is folded now, where these entries change that."""
+    if any(changes_fold(entry.event) for entry in logged):
+        place = fold_from(connection, session, logged[-1].seq)
+        connection.execute("UPDATE sessions SET context_from = ? WHERE id = ?", (place, session))
 
 
 def _delete(connection: sqlite3.Connection, session_id: str) -> None:
     with transaction(connection):
-        buried = connection.execute(_BURY, (_now(), _storable(session_id))).fetchone()
+        forget(connection, storable(session_id))
+        buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
         if buried is None:
             return
         connection.execute("DELETE FROM events WHERE session = ?", buried)
@@ -227,54 +248,44 @@ def _delete(connection: sqlite3.Connection, session_id: str) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
-    query = f"SELECT {_RECORD} FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
-    row = connection.execute(query, (_storable(session_id),)).fetchone()
-    if row is None:
-        raise SessionNotFoundError(session_id)
-    return _record(row)
-
-
 def _read_context(connection: sqlite3.Connection, session_id: str) -> Context:
     with transaction(connection, "DEFERRED"):
-        session, head, context_from = _find(connection, session_id)
-        return Context.from_log(_read_events(connection, session, context_from, head))
+        session, head, context_from = find(connection, session_id)
+        return Context.from_log(read_events(connection, session, context_from, head))
+
+
+def _read_context_at(connection: sqlite3.Connection, session_id: str, seq: int) -> Context:
+    with transaction(connection, "DEFERRED"):
+        session, head, _ = find(connection, session_id)
+        last = max(0, min(seq, head))
+        return Context.from_log(read_events(connection, session, fold_from(connection, session, last), last))
 
 
 def _read_batch(
     connection: sqlite3.Connection, session_id: str, after: int, upto: int | None
 ) -> tuple[int, tuple[LoggedEvent, ...]]:
     with transaction(connection, "DEFERRED"):
-        session, head, _ = _find(connection, session_id)
+        session, head, _ = find(connection, session_id)
         upto = head if upto is None else upto
         last = min(upto, after + _BATCH_EVENTS)
-        return upto, tuple(_read_events(connection, session, after + 1, last, _BATCH_CHARACTERS))
+        return upto, tuple(read_events(connection, session, after + 1, last, _BATCH_CHARACTERS))
 
 
-def _read_events(
-    connection: sqlite3.Connection, session: int, first: int, last: int, characters: int | None = None
-) -> Iterator[LoggedEvent]:
-    size = 0
-    with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
-        for seq, at, kind, data in rows:
-            yield LoggedEvent(seq, at, decode(kind, data))
-            size += len(data)
-            if characters is not None and size >= characters:
-                return
+def _read_seqs(connection: sqlite3.Connection, session_id: str, seqs: tuple[int, ...]) -> tuple[LoggedEvent, ...]:
+    with transaction(connection, "DEFERRED"):
+        session, head, _ = find(connection, session_id)
+        return tuple(read_some(connection, session, sorted({seq for seq in seqs if 1 <= seq <= head})))
 
 
-def _read_list(
-    connection: sqlite3.Connection, cwd: str | None, place: tuple[int, str], limit: int
-) -> tuple[SessionRecord, ...]:
-    cwd = None if cwd is None else _storable(cwd)
-    return tuple(_record(row) for row in connection.execute(_LIST, (cwd, *place, limit)))
-
-
-def _find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    found: tuple[int, int, int] | None = connection.execute(_FIND, (_storable(session_id),)).fetchone()
-    if found is None:
-        raise SessionNotFoundError(session_id)
-    return found
+def _read_neighbours(connection: sqlite3.Connection, session_id: str, seq: int) -> tuple[int | None, int | None]:
+    with transaction(connection, "DEFERRED"):
+        session, head, _ = find(connection, session_id)
+        place = (session, max(0, min(seq, head + 1)))
+        before, after = (
+            connection.execute(_NEIGHBOUR.format(which=which, side=side), place).fetchone()[0]
+            for which, side in (("max", "<"), ("min", ">"))
+        )
+        return before, after
 
 
 def _numbered(
@@ -292,41 +303,10 @@ def _numbered(
     return tuple(logged), tuple(rows)
 
 
-def _derived(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, int | None]:
-    """The title that these events give the session, and where its context begins after them; None for as it was."""
-    title, context_from = None, None
-    for entry in logged:
-        if isinstance(entry.event, TitleChanged):
-            title = _storable(entry.event.title)
-        elif isinstance(entry.event, ContextSwapped):
-            context_from = min(entry.event.keep_from, entry.seq)
-    return title, context_from
-
-
-def _record(row: tuple[str, str, str, str | None, int, int, int]) -> SessionRecord:
-    session_id, cwd, directories, title, created_at, updated_at, head = row
-    return SessionRecord(session_id, cwd, tuple(json.loads(directories)), title, created_at, updated_at, head)
-
-
-def _cursor(last: SessionRecord) -> str:
-    return urlsafe_b64encode(json.dumps([last.updated_at, last.session_id]).encode()).decode()
-
-
-def _place(cursor: str) -> tuple[int, str]:
-    try:
-        updated_at, session_id = json.loads(urlsafe_b64decode(cursor))
-    except (TypeError, ValueError, RecursionError):
-        updated_at, session_id = None, None
-    if type(updated_at) is not int or not 0 <= updated_at <= _LARGEST_INTEGER or not isinstance(session_id, str):
-        raise InvalidParamsError(
-            "The cursor is not one that an earlier page of the list gave. Ask for the list without a cursor."
-        )
-    return updated_at, _storable(session_id)
-
-
-def _storable(text: str) -> str:
-    """The text without lone surrogates, which no database takes; see `codec.encode`."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
+    """The title that these events give the session; None for the one it has."""
+    titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
+    return storable(titles[-1]) if titles else None
 
 
 def _now() -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,24 @@ class SessionPage:
 
     sessions: tuple[SessionRecord, ...]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message that a search found.
+
+    :ivar at: milliseconds since the epoch.
+    :ivar tool: name of the tool, for a result.
+    :ivar title: what the call was shown as, for a result.
+    :ivar snippet: one line of the text, around the words that were looked for.
+    """
+
+    seq: int
+    at: int
+    role: Role
+    tool: str
+    title: str
+    snippet: str
 
 
 class SessionStore(Protocol):
@@ -66,6 +86,42 @@ class SessionStore(Protocol):
 
     async def context(self, session_id: str) -> Context:
         """The context folded from the log, read from the tail of the last compaction on.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def context_at(self, session_id: str, seq: int) -> Context:
+        """The context as it was after entry `seq`: what `Context.from_log` makes of the log up to there.
+
+        :param seq: the head counts where it is beyond it; before the first entry there is an empty context.
+        :raises SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def search(self, session_id: str, query: str, *, limit: int, before: int | None = None) -> tuple[Found, ...]:
+        """Messages of a session that hold the words of a query, best first.
+
+        Prompts, answers with their calls, results and summaries are searched; calls of `recall` and their results are
+        not. Capitals do not count, and accents need not. What stands in double quotes is looked for as a phrase; other
+        words may be the beginning of longer ones. Where no message holds all of them, those that hold some are found.
+
+        :param query: plain words; nothing in it is syntax but double quotes.
+        :param limit: so many at most.
+        :param before: only entries with a smaller seq.
+        :raises SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
+        """The entries at these places, in order and once each, without those that do not exist.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def neighbours(self, session_id: str, seq: int) -> tuple[int | None, int | None]:
+        """Places of the last message before and the first one behind a place, without summaries.
 
         :raises SessionNotFoundError: no such session.
         """

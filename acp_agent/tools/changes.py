@@ -17,9 +17,20 @@ from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, 
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
+UNHEARD = "(The editor did not answer, so this is the file on the disk. What is not saved in the editor is not in it.)"
+_CHANGED_UNHEARD = (
+    "(The editor did not answer when it was asked for the file, so the change was made to the disk's text. What was "
+    "not saved in the editor may be gone from it: tell the user.)"
+)
 DIFF_LIMIT = 64 * 1024
 """Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
 _DIFF_CONTEXT = 20
+
+
+class UnheardText(str):
+    """A file's text from the disk, where the editor, asked for its own, said nothing; the model is told (`UNHEARD`)."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,7 @@ class Change:
             self.title,
             "edit",
             locations=(Location(str(self.path), line),),
-            diffs=(diff_of(str(self.path), self.before, self.after),),
+            diffs=(diff_of(str(self.path), None if self.before is None else str(self.before), self.after),),
         )
 
         def beyond_the_mode() -> tuple[Path, ...]:
@@ -55,7 +66,8 @@ class Change:
             del report
             require_same_place(self.path, asked_for, beyond_the_mode(), environment.cwd)
             label = shown(self.path, environment.cwd)
-            if await current_text(environment, self.path) != self.before:
+            now = await current_text(environment, self.path)
+            if now != self.before:
                 raise ToolError(
                     f"{label} changed while the change waited for permission, so it was not written. "
                     "Read it again first, then repeat the change."
@@ -66,7 +78,9 @@ class Change:
                 away = bool(outside((self.path,), environment.roots))
                 await environment.files.write_text(self.path, self.after, outside=away)
             version = FileVersion(str(self.path), digest(self.after))
-            return Outcome((Text(self.done),), view, files=(version,))
+            unheard = isinstance(self.before, UnheardText) or isinstance(now, UnheardText)
+            done = f"{self.done}\n{_CHANGED_UNHEARD}" if unheard else self.done
+            return Outcome((Text(done),), view, files=(version,))
 
         return PreparedCall(view, Access("edit", asked_for, "edit"), run)
 

@@ -1,14 +1,16 @@
-"""What a tool works in: the directories of the session, and the seams to files and commands.
+"""What a tool works in: the directories of the session, and the seams to files, commands and the session's log.
 
-The editor's side of both seams is in `server`, the local side in `local_files` and `local_commands`.
+The editor's side of the first two is in `server`, the local side in `local_files` and `local_commands`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from acp_agent.conversation.events import LoggedEvent
 
 
 class FileAccess(Protocol):
@@ -35,9 +37,10 @@ class FileAccess(Protocol):
 class CommandResult:
     """How a shell command ended.
 
-    :ivar stdout: what it printed, cut in the middle where too long; with an editor's terminal both streams are here.
+    :ivar stdout: what it printed, cut in the middle where too long.
     :ivar exit_code: None where a signal or a time-out ended it.
     :ivar signal: name of that signal.
+    :ivar merged: `stdout` holds both streams in the order of printing, as an editor's terminal does; `stderr` is empty.
     """
 
     stdout: str
@@ -46,6 +49,7 @@ class CommandResult:
     signal: str | None = None
     timed_out: bool = False
     truncated: bool = False
+    merged: bool = False
 
 
 class CommandRunner(Protocol):
@@ -69,6 +73,51 @@ class CommandRunner(Protocol):
         ...
 
 
+class Hit(Protocol):
+    """A message that a search of the log found."""
+
+    @property
+    def seq(self) -> int:
+        """Its entry's number in the log."""
+        ...
+
+    @property
+    def at(self) -> int:
+        """When it was logged, in milliseconds since the epoch."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """Whose it is: `user`, `assistant`, `tool` or `summary`."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What the call was shown as, for a tool's result."""
+        ...
+
+    @property
+    def snippet(self) -> str:
+        """One line of its text, around the words that were looked for."""
+        ...
+
+
+class Archive(Protocol):
+    """The session's log, which keeps what compactions took out of the context."""
+
+    async def search(self, query: str, limit: int) -> Sequence[Hit]:
+        """Messages that hold the words of the query and that the model does not see now, best first."""
+        ...
+
+    async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
+        """The entries with these numbers, without those that do not exist."""
+        ...
+
+    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
+        """Numbers of the last message before and the first one behind a number."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What a call may use.
@@ -77,6 +126,7 @@ class Environment:
     :ivar roots: `cwd` and the additional directories; work outside of them asks for permission.
     :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
     :ivar shell_timeout: seconds, where the call names none.
+    :ivar archive: None where no log is kept.
     """
 
     cwd: Path
@@ -85,3 +135,4 @@ class Environment:
     commands: CommandRunner
     seen: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     shell_timeout: float = 120.0
+    archive: Archive | None = None

@@ -51,9 +51,9 @@ class GrepTool:
 
     name = "grep"
     description = (
-        "Search files for a regular expression, line by line. Answers with `path:line:text`, context lines with "
-        "`path-line-text`. What git ignores, binary files and symbolic links are left out; a file that `path` names "
-        f"is searched in any case. At most {MAX_LINES} lines are shown."
+        "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`, context lines "
+        "with `path-line-text`. What git ignores, binary files and symbolic links are left out; a file that `path` "
+        f"names is searched in any case. At most {MAX_LINES} lines are shown."
     )
 
     @property

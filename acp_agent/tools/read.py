@@ -13,7 +13,7 @@ from acp_agent.conversation.events import CallView, FileVersion, Location
 from acp_agent.conversation.messages import Image, JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
-from acp_agent.tools.changes import current_text
+from acp_agent.tools.changes import UNHEARD, UnheardText, current_text
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import absolute, because, outside, printable, require_same_place, shown
 from acp_agent.tools.text import clean, counted, cut_line, digest, one_line
@@ -79,6 +79,8 @@ class ReadTool:
             if "\0" in text:
                 raise ToolError(f"{label} is a binary file, so it cannot be read as text.")
             content = numbered(text, asked.offset, asked.limit, label)
+            if isinstance(text, UnheardText):
+                content = f"{content}\n{UNHEARD}"
             return Outcome((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
         return PreparedCall(view, Access("read", asked_for, self.name), run)

@@ -19,10 +19,12 @@ def default_tools() -> Iterator[Tool]:
     from acp_agent.tools.list import ListTool
     from acp_agent.tools.plan import PlanTool
     from acp_agent.tools.read import ReadTool
+    from acp_agent.tools.recall import RecallTool
     from acp_agent.tools.shell import ShellTool
     from acp_agent.tools.write import WriteTool
 
     yield from (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
+    yield RecallTool()
 
 
 class ToolRegistry:

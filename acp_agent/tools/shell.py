@@ -14,7 +14,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import CommandResult, Environment
-from acp_agent.tools.paths import absolute, outside, shown
+from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
 
@@ -80,7 +80,7 @@ class _ShellArguments(Arguments):
     command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
     timeout: float | None = Field(None, gt=0, le=MAX_TIMEOUT, description="Seconds after which it is stopped.")
     cwd: str | None = Field(
-        None, description="Directory to run it in, within the session's; the working directory else."
+        None, description="Directory to run it in; the working directory else. Outside the session's it asks the user."
     )
 
 
@@ -89,8 +89,8 @@ class ShellTool:
 
     name = "shell"
     description = (
-        "Run a shell command (bash where there is one) and get its stdout, stderr and exit status. There is no "
-        "terminal and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
+        "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
+        "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
         "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
         "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files."
     )
@@ -113,13 +113,12 @@ class ShellTool:
             raise ToolError("shell: `command` holds a NUL character, which no command line can.")
         cwd = environment.cwd if asked.cwd is None else absolute(asked.cwd, environment.cwd)
         label = shown(cwd, environment.cwd)
-        if not cwd.is_dir():
-            raise ToolError(f"shell: the directory {label} does not exist.")
-        if outside((cwd,), environment.roots):
-            # Whoever allows "git" for good has the session's directories in mind.
-            raise ToolError(f"shell: {label} lies outside the session's directories. Use `cd` within the command.")
+        asked_for = outside((cwd,), environment.roots)
+        if not asked_for:
+            require_directory(cwd, label)
         timeout = environment.shell_timeout if asked.timeout is None else asked.timeout
-        title = _title(asked.command)
+        # Whoever is asked must see where it would run, whatever links lead there.
+        title = _title(asked.command) + "".join(f" (in {one_line(str(place))})" for place in asked_for)
 
         async def run(report: Report) -> Outcome:
             async def started(terminal_id: str) -> None:
@@ -128,14 +127,15 @@ class ShellTool:
             async def printed(text: str) -> None:
                 await report(OutputArrived(clean(without_escapes(text))))
 
+            require_same_place(cwd, asked_for, outside((cwd,), environment.roots), environment.cwd)
+            require_directory(cwd, label)
             result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
-            stdout, stderr = _readable(result.stdout), _readable(result.stderr)
-            raw: JsonObject = {"stdout": stdout, "stderr": stderr, "exitCode": result.exit_code}
-            text = f"{_ending(result, timeout)}\n{_section('stdout', stdout)}\n{_section('stderr', stderr)}"
+            text, raw = _reported(result, timeout)
             view = CallView(title, "execute", raw_output=raw)
             return Outcome((Text(text),), view, is_error=result.exit_code != 0)
 
-        return PreparedCall(CallView(title, "execute"), Access("execute", (), subject_of(asked.command)), run)
+        access = Access("execute", asked_for, subject_of(asked.command, away=bool(asked_for)))
+        return PreparedCall(CallView(title, "execute"), access, run)
 
 
 def program_of(command: str) -> str | None:
@@ -167,14 +167,18 @@ def _words(command: str) -> list[str] | None:
     return words
 
 
-def subject_of(command: str) -> str:
+def subject_of(command: str, *, away: bool = False) -> str:
     """What an "always allow" of this command covers: the program with any arguments, or this command line alone.
 
     It is the command line where that is more than one program, or hands its program something else to run. To allow an
     interpreter (`python3 -m unittest`) is still to allow all the scripts that it can find.
+
+    :param away: it runs outside the session's directories. What is allowed there is told from what is allowed within,
+        since the directory that is added (see `turn.permission.grant_subject`) looks like one more word of the command.
     """
     words = _words(command)
-    return f"shell: {words[0] if words and not _hands_on(words) else command.strip()}"
+    place = "shell outside" if away else "shell"
+    return f"{place}: {words[0] if words and not _hands_on(words) else command.strip()}"
 
 
 def _hands_on(words: list[str]) -> bool:
@@ -216,6 +220,19 @@ def _title(command: str) -> str:
 
 def _readable(output: str) -> str:
     return cut_middle(clean(without_escapes(output.replace("\r\n", "\n"))), OUTPUT_LIMIT)
+
+
+def _reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
+    """What the model reads, and the raw output; the streams are named apart only where they came apart."""
+    stdout, stderr = _readable(result.stdout), _readable(result.stderr)
+    raw: JsonObject
+    if result.merged:
+        sections = [_section("output (stdout and stderr together)", stdout)]
+        raw = {"output": stdout}
+    else:
+        sections = [_section("stdout", stdout), _section("stderr", stderr)]
+        raw = {"stdout": stdout, "stderr": stderr}
+    return "\n".join((_ending(result, timeout), *sections)), {**raw, "exitCode": result.exit_code}
 
 
 def _section(name: str, text: str) -> str:

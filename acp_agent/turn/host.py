@@ -8,7 +8,8 @@ from typing import Protocol
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event
-from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.messages import AssistantMessage, JsonObject
+from acp_agent.errors import OverflowLimit
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
@@ -53,6 +54,18 @@ class TurnHost(Protocol):
 
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
+        ...
+
+    async def out_of_room(self, answer: AssistantMessage) -> bool:
+        """Whether an answer that was cut off was so because the window was full, and not at its own limit."""
+        ...
+
+    async def make_room(self, limit: OverflowLimit | None = None) -> None:
+        """Compact, since the provider refused the last request, or its answer ended for want of room.
+
+        :param limit: what the provider said there was too much of; None where it took the request.
+        :raises AgentError: it came to nothing; the context is as it was.
+        """
         ...
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

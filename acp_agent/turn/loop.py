@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.events import TurnRefused
-from acp_agent.conversation.messages import AssistantMessage
+from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked, TurnRefused
+from acp_agent.conversation.messages import AssistantMessage, Text, new_id
+from acp_agent.errors import AgentError, ContextOverflowError
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import run_calls
 from acp_agent.turn.host import TurnHost, TurnLimits
+
+GO_ON = (
+    "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
+    "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
+)
 
 TurnStop: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
@@ -31,8 +37,25 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
     :raises ModelError: the model could not be asked, or its answer broke off.
     """
     spent_before = host.context.cost
+    made_room = False
     for _ in range(limits.max_requests):
-        answer = await stream_answer(host, await host.next_request())
+        request = await host.next_request()
+        try:
+            answer = await stream_answer(host, request)
+        except ContextOverflowError as error:
+            if made_room:
+                raise ContextOverflowError(
+                    f"{error} It was made short in this turn already, and is still too large; what may help is a new "
+                    "session, or a model that takes more.",
+                    partial=error.partial,
+                    limit=error.limit,
+                ) from error
+            made_room = True
+            partial = await _keep_partial(host)
+            await _make_room(host, error)
+            if partial:
+                await _ask_to_go_on(host)
+            continue
         if answer.stop_reason == "refusal":
             turn_from = host.context.turn_from
             if turn_from is not None:
@@ -41,7 +64,13 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
             return TurnResult("refusal", answer)
         await host.show_usage()
         if answer.stop_reason in ("max_tokens", "context_overflow"):
-            return TurnResult("max_tokens", answer)
+            if made_room or not await host.out_of_room(answer):
+                return TurnResult("max_tokens", answer)
+            made_room = True
+            await host.make_room("tokens" if answer.stop_reason == "context_overflow" else None)
+            if answer.text.strip():
+                await _ask_to_go_on(host)
+            continue
         if answer.tool_calls:
             if await run_calls(host, tools, answer.tool_calls, limits) == "cancelled":
                 return TurnResult("cancelled", answer)
@@ -50,3 +79,27 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         if limits.max_cost is not None and host.context.cost - spent_before >= limits.max_cost:
             break
     return TurnResult("max_turn_requests")
+
+
+async def _keep_partial(host: TurnHost) -> bool:
+    """Keep what the user has seen of an answer that broke off for want of room.
+
+    :returns: whether there was any.
+    """
+    partial = host.context.partial
+    if partial is None or not partial.text.strip():
+        return False
+    message = AssistantMessage(partial.message_id, (Text(partial.text),), host.context.model, "context_overflow")
+    await host.append(AssistantAnswered(message))
+    return True
+
+
+async def _ask_to_go_on(host: TurnHost) -> None:
+    await host.append(ContinuationAsked(new_id("msg"), GO_ON))
+
+
+async def _make_room(host: TurnHost, error: ContextOverflowError) -> None:
+    try:
+        await host.make_room(error.limit)
+    except AgentError as failed:
+        raise ContextOverflowError(f"{error} {failed}", partial=error.partial, limit=error.limit) from failed

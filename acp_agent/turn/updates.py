@@ -175,12 +175,16 @@ class CompactionChunk:
 
 @dataclass(frozen=True, slots=True)
 class CompactionFinished:
-    """A compaction ended, and this is the one word on how. On replay it is the only one, and always completed."""
+    """A compaction ended, and this is the one word on how. On replay it is the only one, and always completed.
+
+    :ivar receipt: what it did and cost, in a line or a few.
+    """
 
     compaction_id: str
     status: CompactionStatus
     summary: str | None = None
     error: str | None = None
+    receipt: str = ""
     tokens_before: int | None = None
     tokens_after: int | None = None
     replayed: bool = False

@@ -11,10 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.server.capabilities import Capabilities
+from acp_agent.server.files import EditorFiles
 from support.client import AgentError
 from support.editors import BARE, CODECOMPANION, TOAD, ZED, Editor
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
+from support.workspace import Workspace
 
 READ = ToolCall("read", {"path": "a.txt"})
 
@@ -45,6 +49,33 @@ async def test_an_unsaved_buffer_wins_and_an_edit_goes_through_the_editor(tmp_pa
         assert path.read_text() == "eins\n2\n"
         assert (it.folder / "deep/er/b.txt").read_text() == "made\n"
         assert [call["status"] for call in it.calls()] == ["completed"] * 3
+
+
+class Silent:
+    """A connection to an editor that writes files, and never answers where it is to read one."""
+
+    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+        if method == "fs/read_text_file":
+            raise TimeoutError
+        return {}
+
+
+async def test_where_the_editor_says_nothing_the_model_is_told_that_it_sees_the_disk(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    files = EditorFiles(Silent(), "s", Capabilities(read_text_file=True, write_text_file=True))
+    path = workspace.file("a.txt", "one\ntwo\n")
+    plain = await workspace.text("read", path="a.txt")
+    workspace.environment = replace(workspace.environment, files=files)
+    assert await workspace.text("read", path="a.txt") == (
+        f"{plain}\n(The editor did not answer, so this is the file on the disk. "
+        "What is not saved in the editor is not in it.)"
+    )
+    outcome = await workspace.call("edit", path="a.txt", edits=[{"old_text": "two", "new_text": "2"}])
+    assert "The editor did not answer" in outcome.parts[0].text  # type: ignore[union-attr]
+    # The text is plain in what is shown and stored.
+    [diff] = outcome.view.diffs
+    assert (diff.path, type(diff.old_text), diff.new_text) == (str(path), str, "one\n2\n")
+    assert "did not answer" not in await workspace.text("write", path="new.txt", content="x")
 
 
 @pytest.mark.parametrize(

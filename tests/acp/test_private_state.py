@@ -145,7 +145,9 @@ async def test_without_a_key_prompts_say_what_to_set_and_all_else_works(tmp_path
             assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
         await agent.set_mode(session, "plan")
         await agent.load(session, tmp_path)
-        assert agent.text("user_message_chunk") == ""  # it can be sent again, and nothing has to be taken back
+        assert (
+            agent.text("user_message_chunk") == "Hello\nHello"
+        )  # nothing is lost, and the model will not see it twice
         assert agent.stderr == ""
         async with model_server([Reply("Yes.")], "chat") as server:
             # The user mends it in the file that the error names, without starting anything anew.

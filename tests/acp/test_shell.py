@@ -46,8 +46,10 @@ async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(tm
         [call] = it.calls()
         assert call["content"] == [{"type": "terminal", "terminalId": terminal.id}]
         assert call["status"] == "failed"
-        assert call["rawOutput"]["exitCode"] == 3
-        assert call["rawOutput"]["stdout"] == "outerr"
+        # A terminal has one stream: nothing claims to know which part was which.
+        assert call["rawOutput"] == {"output": "outerr", "exitCode": 3}
+        [result] = results(it.server.calls[1].body)
+        assert result.text == "exit status: 3\noutput (stdout and stderr together):\nouterr"
         # Other editors never see a terminal that is gone: not after a restart, and not in a replay.
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
@@ -82,6 +84,48 @@ async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_
         assert it.agent.stderr == ""
         # A line on stdout that is no message would be one of the client's problems.
         assert it.agent.problems == []
+
+
+@pytest.mark.parametrize("editor", [NO_TERMINAL, ZED], ids=["local", "terminal"])
+@pytest.mark.parametrize(
+    ("mode", "asked", "ran"),
+    [("ask", 2, True), ("accept-edits", 2, True), ("plan", 0, False), ("full-access", 0, True)],
+)
+async def test_a_command_in_a_directory_outside_the_session_s_is_asked_for(
+    tmp_path: Path, mode: str, asked: int, ran: bool, editor: Editor
+) -> None:
+    (tmp_path / "other").mkdir()
+    calls = [shell("pwd -P >> made", cwd="../other"), shell("pwd -P >> made", cwd=str(tmp_path / "other"))]
+    replies = [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
+    async with stage(tmp_path, *replies, mode=mode, editor=editor) as it:
+        await it.prompt()
+        questions = it.agent.desk.permissions
+        assert len(questions) == asked
+        for question in questions:
+            assert str(tmp_path / "other") in question["toolCall"]["title"]
+        made = tmp_path / "other" / "made"
+        assert (made.read_text().split() if made.exists() else []) == [os.path.realpath(made.parent)] * (2 * ran)
+        assert {call["status"] for call in it.calls()} == {"completed" if ran else "failed"}
+
+
+async def test_always_outside_the_session_s_directories_covers_that_directory_alone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    places = ["../one", "../one", "../two", "."]
+    replies = [*(Reply(tool_calls=[shell("ls", cwd=place)]) for place in places), Reply("Done.")]
+    async with stage(tmp_path, *replies, editor=NO_TERMINAL) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        asked = {params["toolCall"]["toolCallId"] for params in it.agent.desk.permissions}
+        assert [call["toolCallId"] in asked for call in it.calls()] == [True, False, True, True]
+
+
+async def test_a_command_in_a_directory_outside_that_the_user_refuses_does_not_run(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[shell("touch made", cwd="..")]), Reply("Done.")) as it:
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        assert [call["status"] for call in it.calls()] == ["failed"]
+        assert not (tmp_path / "made").exists()
 
 
 NOISY_IMPORT = """

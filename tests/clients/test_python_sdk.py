@@ -26,6 +26,7 @@ from support.repo import BUG, FIX, make_repo
 from support.serving import Desk
 from support.waiting import Changes
 
+TOLD = " The total is the sum of price and quantity." * 100
 SUMMARY = ["## Goal and requirements\n", "`Cart.total` was repaired; prices are whole cents."]
 CAPABILITIES = schema.ClientCapabilities(
     fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
@@ -148,7 +149,7 @@ async def test_a_session_is_one_that_a_client_without_compaction_understands(
         Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
         Reply(tool_calls=[ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})]),
         Reply(tool_calls=[ToolCall("shell", {"command": "echo checked"})]),
-        Reply(["Repaired", " it."]),
+        Reply(["Repaired it.", TOLD]),
         Reply(["Well, ", "..."], hold=anyio.Event(), hold_after=1),
         Reply(SUMMARY),
         Reply("The total was repaired."),
@@ -165,7 +166,7 @@ async def test_a_session_is_one_that_a_client_without_compaction_understands(
             done = await ask(connection, session, "Repair shop/cart.py")
             assert done == "end_turn"
             assert repo.run_tests().returncode == 0
-            assert editor.said() == "I look first.Repaired it."
+            assert editor.said() == f"I look first.Repaired it.{TOLD}"
             assert {call.kind for call in editor.of(schema.ToolCallStart)} == {"read", "edit", "execute"}
             assert [asked["toolCall"].kind for asked in editor.desk.permissions] == ["edit", "execute"]
             assert set(editor.desk.reads) == {path for path, _ in editor.desk.writes} == {str(repo.program)}

@@ -14,6 +14,7 @@ from support.models import Reply, ToolCall, model_server
 from support.npm import NPM_FOLDER, node, npm_package
 from support.repo import BUG, FIX, make_repo
 
+TOLD = " The total is the sum of price and quantity." * 100
 SUMMARY = ["## Goal and requirements\n", "`Cart.total` was repaired; prices are whole cents."]
 TIME_LIMIT = 50
 SEARCH_PATH = os.environ.get("PATH", os.defpath)
@@ -27,7 +28,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     script = [
         Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
         Reply(tool_calls=[ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})]),
-        Reply(["Repaired", " it."]),
+        Reply(["Repaired it.", TOLD]),
         Reply(["Well, ", "..."], hold=never, hold_after=1),
         Reply(["Hm, ", "..."], hold=never, hold_after=1),
         Reply(SUMMARY),
@@ -54,7 +55,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     assert set(facts["reads"]) == set(facts["writes"]) == {str(repo.program)}
     [asked] = facts["permissions"]
     assert (asked["sessionId"], asked["toolCall"]["kind"]) == (session, "edit")
-    assert said(phases["edit"]) == "I look first.Repaired it."
+    assert said(phases["edit"]) == f"I look first.Repaired it.{TOLD}"
     assert {"agent_thought_chunk", "session_info_update", "usage_update"} <= kinds(phases["edit"])
     assert statuses(phases["edit"]) == {"completed"}
 
@@ -71,7 +72,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     assert facts["compact"] == {"stopReason": "end_turn"}
     begun, done = (update for update in phases["compact"] if update["sessionUpdate"] == "compaction_update")
     assert (begun["status"], done["status"]) == ("in_progress", "completed")
-    assert [part["text"] for part in done["summary"]] == ["".join(SUMMARY)]
+    assert done["summary"][0]["text"] == "".join(SUMMARY)
     assert [listed["sessionId"] for listed in facts["listed"]["sessions"]] == [session]
     [replayed] = [update for update in phases["load"] if update["sessionUpdate"] == "compaction_update"]
     assert (replayed["compactionId"], replayed["summary"]) == (done["compactionId"], done["summary"])

@@ -1,4 +1,5 @@
-"""Compactions that nobody asked for: when a context outgrows its window, before the next model call."""
+"""Compactions that nobody asked for, where nothing is prepared in the background: before the next model call, when a
+context has outgrown its window."""
 
 from __future__ import annotations
 
@@ -20,6 +21,12 @@ USABLE = 15_000
 """Of that window, a quarter is kept for the answer."""
 LONG = "The cart adds prices. " * 1_000
 SUMMARY = Reply("# Goal\nA cart.")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_prepared(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "config.yaml").write_text("compaction: {prepare: off}\n")
 
 
 def summaries(server: ModelServer) -> list[int]:
@@ -59,7 +66,7 @@ async def test_a_context_past_four_fifths_is_compacted_before_the_next_call(tmp_
         assert asked_last(server.calls[3].body) == "Three?"
         assert [message["role"] for message in messages(server.calls[3].body)] == ["user"]
         assert server.calls[3].mentions("# Goal\nA cart.")
-        assert not server.calls[3].mentions("One?")
+        assert not server.calls[3].mentions(LONG)
         # The last count from before the compaction is void: it does not cause another.
         assert len(server.calls) == 5
 
@@ -95,14 +102,14 @@ async def test_within_a_turn_the_prompt_and_the_steps_not_yet_answered_stay_word
         # The results stand before the recipe's text in the last message of the summary request.
         assert steps[-1]["content"] == live[-1]["content"][:2]
         assert steps[:-1] == live[:-1][-len(steps) + 1 :]
-        assert not server.calls[4].mentions("What is here?")
+        assert not server.calls[4].mentions(LONG)
         assert agent.methods_between()[-1] == "response session/prompt"
         [compaction] = shown_compactions(agent)
         assert compaction.statuses[-1] == "completed"
 
 
 async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 1_000)
+    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 300)
     read = ToolCall("read", {"path": str(tmp_path / "long.txt")})
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -118,9 +125,9 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
     ):
         session = await agent.new_session(tmp_path)
         assert await agent.prompt(session, "Loop.") == {"stopReason": "end_turn"}
-        assert len(summaries(server)) == 2
+        assert len(summaries(server)) == len(shown_compactions(agent)) == 2
         assert await agent.prompt(session, "Again?") == {"stopReason": "end_turn"}
-        assert len(summaries(server)) == 3
+        assert len(shown_compactions(agent)) == 3
 
 
 async def test_the_configuration_says_whether_and_when(tmp_path: Path) -> None:
@@ -197,7 +204,7 @@ async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_
 ) -> None:
     repo = make_repo(tmp_path / "repo")
     folder = tmp_path / place
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "compact.md").write_text(
         "---\ndescription: Shorter\nallowed_tools: []\nhooks:\n  turn_end: {handler: swap_context, once: true}\n---\n"
         "Say it in one line.{% if instructions %} Mind: {{ instructions }}{% endif %}\n"
@@ -214,11 +221,11 @@ async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(repo.path)
-        [offer] = (await agent.wait_update("available_commands_update"))["availableCommands"]
+        offer, *_ = (await agent.wait_update("available_commands_update"))["availableCommands"]
         assert (offer["name"], offer["description"]) == ("compact", "Shorter")
         for prompt in ("One?", "/compact the {{ braces }}", "Two?", "Three?"):
             assert await agent.prompt(session, prompt) == {"stopReason": "end_turn"}
-        assert asked_last(server.calls[1].body) == "Say it in one line. Mind: the {{ braces }}"
+        assert asked_last(server.calls[1].body).startswith("Say it in one line. Mind: the {{ braces }}\n")
         assert asked_last(server.calls[3].body).startswith("Say it in one line.")
         assert [compaction.text for compaction in shown_compactions(agent)] == ["By hand.", "By itself."]
         assert not any(call.mentions(RECIPE_TEXT) for call in server.calls)
@@ -231,9 +238,8 @@ async def test_a_recipe_that_cannot_compact_is_named_and_the_turn_goes_on(tmp_pa
         model_server((), "openai") as server,
         connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
     ):
-        for text, wrong in (
-            ("---\nhooks:\n  turn_end: {handler: swap_context}\n---\n{{ unheard_of }}\n", "unheard_of"),
-        ):
+        matter = "arguments: {about: {required: true}}\nhooks: {turn_end: {handler: swap_context}}"
+        for text, wrong in ((f"---\n{matter}\n---\n{{{{ about }}}}\n", "about"),):
             (folder / "compact.md").write_text(text)
             server.add(Reply(LONG, usage=Usage(14_000, 400)), Reply("Two."))
             session = await agent.new_session(tmp_path)

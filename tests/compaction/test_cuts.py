@@ -1,4 +1,4 @@
-"""Where a context may be cut."""
+"""Where a compaction cuts: how much is summarised, and what stays."""
 
 from __future__ import annotations
 
@@ -8,75 +8,88 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.cuts import Cut, plan_cut
 from acp_agent.compaction.estimate import estimate_message
+from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.conversation.context import Context, Entry
-from acp_agent.conversation.events import LoggedEvent
-from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
+from support.histories import History, histories
 from support.logs import LogBuilder, is_legal, legal_logs
 
 LONG = "words and words " * 100
+HUGE = "words and words " * 20_000
+TAILS = st.sampled_from([0, 20, 400, 5_000, 10**6])
+
+
+def of(log: LogBuilder, tail_tokens: int, *, leave_tail: bool = False) -> Cut | None:
+    return plan_cut(log.context.entries, log.context.turn_from, tail_tokens, leave_tail=leave_tail)
 
 
 @st.composite
-def contexts(draw: st.DrawFn) -> Context:
-    """Contexts at the moments at which a model may be asked: no call is open."""
-    log: tuple[LoggedEvent, ...] = draw(legal_logs())
+def contexts(draw: st.DrawFn) -> History:
+    """Contexts as sessions log them, at the moments at which a model may be asked: no call is open."""
+    log = draw(legal_logs())
     context = Context.from_log(log[: draw(st.integers(0, len(log)))])
     while context.open_calls:
-        log = log[:-1]
         context = Context.from_log(log[: context.head - 1])
-    return context
+    return History(context.entries, context.turn_from)
 
 
-def must_stay(context: Context) -> tuple[Entry, ...]:
-    """What the model has not answered yet in a running turn: its newest answer with the results, or the prompt."""
-    if context.turn_from is None:
+HISTORIES = contexts() | histories()
+
+
+def must_stay(history: History) -> tuple[Entry, ...]:
+    """What the model has not answered yet in a running turn: its newest answer and what follows, or all of it."""
+    if history.turn_from is None:
         return ()
-    turn = [entry for entry in context.entries if not entry.summary and entry.seq >= context.turn_from]
-    last = next((i for i in reversed(range(len(turn))) if not isinstance(turn[i].message, ToolResult)), 0)
-    return tuple(turn[last:])
+    turn = [entry for entry in history.entries if not entry.summary and entry.seq >= history.turn_from]
+    answers = [index for index, entry in enumerate(turn) if isinstance(entry.message, AssistantMessage)]
+    return tuple(turn[answers[-1] if answers else 0 :])
 
 
-def replaceable(context: Context) -> tuple[Entry, ...]:
-    kept = must_stay(context)
-    rest = context.entries[: len(context.entries) - len(kept)]
-    return tuple(entry for entry in rest if not entry.summary and entry.seq != context.turn_from)
+def replaceable(history: History, before: int) -> bool:
+    """Whether a cut before this place takes out anything but an earlier summary and the running prompt."""
+    return any(not entry.summary and entry.seq != history.turn_from for entry in history.entries[:before])
 
 
-@given(contexts(), st.integers(0, 400))
+@given(HISTORIES, TAILS, st.booleans())
 def test_a_cut_loses_nothing_tears_nothing_apart_and_keeps_what_the_model_has_not_answered(
-    context: Context, tail: int
+    history: History, tail: int, leave_tail: bool
 ) -> None:
-    cut = plan_cut(context, tail)
-    assert (cut is None) == (not replaceable(context))
+    cut = plan_cut(history.entries, history.turn_from, tail, leave_tail=leave_tail)
+    possible = [
+        place
+        for place in legal_cuts(history.entries, history.turn_from)
+        if replaceable(history, place) and not (leave_tail and place == len(history.entries))
+    ]
+    assert (cut is None) == (not possible)
     if cut is None:
         return
-    assert (*cut.summarised, *cut.kept) == context.entries
-    assert any(entry in cut.summarised for entry in replaceable(context))
-    # Both parts are conversations that a provider takes; no batch of calls is split.
+    assert (*cut.summarised, *cut.kept) == history.entries
+    assert len(cut.summarised) in possible
     assert is_legal(tuple(entry.message for entry in cut.summarised))
-    assert is_legal(tuple(entry.message for entry in cut.kept))
-    unanswered = must_stay(context)
+    unanswered = must_stay(history)
     assert cut.kept[len(cut.kept) - len(unanswered) :] == unanswered
-    prompts = [entry for entry in cut.summarised if entry.seq == context.turn_from and not entry.summary]
+    assert cut.kept or not leave_tail
+    prompts = [entry for entry in cut.summarised if entry.seq == history.turn_from and not entry.summary]
     assert [(pin.seq, pin.message) for pin in cut.pinned] == [(entry.seq, entry.message) for entry in prompts]
 
 
-@given(contexts(), st.integers(0, 400))
-def test_the_tail_is_as_long_as_its_budget_allows(context: Context, tail: int) -> None:
-    cut = plan_cut(context, tail)
+@given(HISTORIES, TAILS, st.booleans())
+def test_the_tail_is_as_long_as_its_size_allows(history: History, tail: int, leave_tail: bool) -> None:
+    cut = plan_cut(history.entries, history.turn_from, tail, leave_tail=leave_tail)
     if cut is None:
         return
-    size = sum(estimate_message(entry.message) for entry in cut.kept)
-    least = len(must_stay(context))
-    assert size <= tail or len(cut.kept) == least
-    # One more legal step back would be too much, or would leave nothing to summarise.
-    for start in reversed(range(len(cut.summarised))):
-        longer = (*cut.summarised[start:], *cut.kept)
-        if isinstance(longer[0].message, UserMessage | AssistantMessage):
-            fits = sum(estimate_message(entry.message) for entry in longer) <= tail
-            left = [entry for entry in replaceable(context) if entry in cut.summarised[:start]]
-            assert not fits or not left or len(cut.kept) == least
-            break
+    places = legal_cuts(history.entries, history.turn_from)
+    least = max(place for place in places if not (leave_tail and place == len(history.entries)))
+    fitting = [place for place in places if tokens(history.entries[place:]) <= tail]
+    if fitting and replaceable(history, fitting[0]) and fitting[0] <= least:
+        assert len(cut.summarised) == fitting[0]
+    else:
+        # All of it would fit, or not even the newest step does.
+        assert len(cut.summarised) == least
+
+
+def tokens(entries: tuple[Entry, ...]) -> int:
+    return sum(estimate_message(entry.message) for entry in entries)
 
 
 def test_a_history_that_fits_into_the_tail_is_summarised_as_a_whole() -> None:
@@ -84,7 +97,7 @@ def test_a_history_that_fits_into_the_tail_is_summarised_as_a_whole() -> None:
     log.prompt("One?")
     log.step("One.")
     log.end()
-    cut = plan_cut(log.context, 10_000)
+    cut = of(log, 10_000)
     assert cut == Cut(log.context.entries, (), ())
 
 
@@ -98,7 +111,7 @@ def test_what_came_after_a_long_summary_can_be_summarised_whether_or_not_it_fits
     log.prompt("Two?")
     log.step(LONG[:1_200])
     log.end()
-    cut = plan_cut(log.context, tail)
+    cut = of(log, tail)
     assert cut is not None
     assert cut.summarised == log.context.entries
 
@@ -109,7 +122,7 @@ def test_the_prompt_of_the_running_turn_is_pinned_and_its_last_step_kept(tail: i
     prompt = log.prompt("Fix it.")
     first = log.step("I look.", calls=1)
     log.step("I look again.", calls=2)
-    cut = plan_cut(log.context, tail)
+    cut = of(log, tail)
     assert cut is not None
     assert [pin.seq for pin in cut.pinned] == [prompt]
     assert [entry.seq for entry in cut.kept] == [first + 1, first + 2, first + 3]
@@ -117,11 +130,11 @@ def test_the_prompt_of_the_running_turn_is_pinned_and_its_last_step_kept(tail: i
 
 def test_a_running_turn_without_a_finished_step_leaves_nothing_to_summarise() -> None:
     log = LogBuilder()
-    assert plan_cut(log.context, 100) is None
+    assert of(log, 100) is None
     log.prompt("Fix it.")
-    assert plan_cut(log.context, 0) is None
+    assert of(log, 0) is None
     log.step("I look.", calls=2)
-    assert plan_cut(log.context, 0) is None
+    assert of(log, 0) is None
 
 
 def test_a_summary_alone_is_not_summarised_again() -> None:
@@ -131,4 +144,70 @@ def test_a_summary_alone_is_not_summarised_again() -> None:
     log.end()
     log.swap()
     log.prompt("/compact", sent="")
-    assert plan_cut(log.context, 0) is None
+    assert of(log, 0) is None
+
+
+def test_only_a_compaction_by_hand_leaves_no_tail() -> None:
+    log = LogBuilder()
+    log.prompt("One?")
+    last = log.step("One.")
+    log.end()
+    for tail in (0, 10_000):
+        by_hand, by_itself = of(log, tail), of(log, tail, leave_tail=True)
+        assert by_hand is not None
+        assert not by_hand.kept
+        assert by_itself is not None
+        assert [entry.seq for entry in by_itself.kept] == [last]
+
+
+def test_a_newest_step_larger_than_the_tail_is_no_tail_unless_one_has_to_stay() -> None:
+    log = LogBuilder()
+    log.prompt("One?")
+    log.step("I look.", calls=1)
+    log.step(HUGE)
+    log.end()
+    by_hand, by_itself = of(log, 20_000), of(log, 20_000, leave_tail=True)
+    assert by_hand is not None
+    assert not by_hand.kept
+    assert by_itself is not None
+    assert by_itself.kept == log.context.entries[-1:]
+
+
+def test_a_long_pasted_message_and_a_huge_result_do_not_drag_what_came_before_them_into_the_tail() -> None:
+    messages: tuple[Message, ...] = (
+        UserMessage("1", (Text("One?"),)),
+        AssistantMessage("2", (Text("One."),)),
+        UserMessage("3", (Text(HUGE),)),
+        AssistantMessage("4", (Text("Two."),)),
+        UserMessage("5", (Text("Three?"),)),
+        AssistantMessage("6", (Text("Three."),)),
+    )
+    entries = tuple(Entry(number, message) for number, message in enumerate(messages, 1))
+    cut = plan_cut(entries, None, 20_000)
+    assert cut is not None
+    assert cut.kept == entries[3:]
+
+
+def test_sizes_are_counted_by_the_callers_own_estimate() -> None:
+    log = LogBuilder()
+    for number in range(4):
+        log.prompt(f"{number}?")
+        log.step(f"{number}.")
+        log.end()
+    cut = plan_cut(log.context.entries, None, 3, estimate=lambda message: 1)
+    assert cut is not None
+    assert len(cut.kept) == 3
+
+
+def test_a_summary_that_has_the_number_of_the_running_prompt_is_not_taken_for_it() -> None:
+    entries = (
+        Entry(7, UserMessage("s", (Text("So far."),)), summary=True),
+        Entry(7, UserMessage("p", (Text("Fix it."),))),
+        Entry(8, AssistantMessage("a", (Text("I go"),), stop_reason="max_tokens")),
+        Entry(9, UserMessage("n", (Text("Go on."),))),
+        Entry(10, AssistantMessage("b", (Text("on."),))),
+    )
+    cut = plan_cut(entries, 7, 0)
+    assert cut is not None
+    assert [(pin.seq, pin.message) for pin in cut.pinned] == [(7, entries[1].message)]
+    assert cut.kept == entries[4:]

@@ -16,11 +16,9 @@ from support.models import BEFORE_HEADERS, ModelServer, Reply, ToolCall, model_s
 
 LONG = "The cart adds prices. " * 250
 TOOLS = Reply("Let me look.", tool_calls=[ToolCall("shell", {"command": "touch ran"})])
-TOO_LONG = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 300000 tokens"}}
 
 FAILURES: dict[str, Sequence[Reply]] = {
     "a refused request": [Reply(http_status=400)],
-    "a request that does not fit": [Reply(http_status=400, body=TOO_LONG)],
     "nothing": [Reply("")],
     "blanks": [Reply(["  \n", "\n"])],
     "cut off": [Reply("# Goal\nTo be", stop="max_tokens")],

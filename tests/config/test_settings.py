@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from acp_agent.config import (
     MODES,
-    CompactionSettings,
+    CompactionChoices,
     ModelPrices,
     ModelSettings,
     ProviderSettings,
@@ -86,12 +86,13 @@ max_output_tokens: 4000
 max_turn_requests: 50
 max_turn_cost: 2.5
 shell_timeout: 30
-compaction: {auto: false, threshold: 0.7}
+compaction: {auto: false, threshold: 0.7, prepare: 0.6, target: 0.4, strategy: mask, model: a/small}
 models:
   anthropic/claude-sonnet-4-5:
     context_window: 200000
     max_output_tokens: 64000
     prices: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}
+    compaction: {auto: true, threshold: 0.9, prepare: off, target: 0.3, strategy: summary, model: a/b}
 providers:
   local:
     base_url: http://127.0.0.1:8080/v1/
@@ -109,9 +110,14 @@ providers:
         max_turn_requests=50,
         max_turn_cost=2.5,
         shell_timeout=30.0,
-        compaction=CompactionSettings(auto=False, threshold=0.7),
+        compaction_choices=CompactionChoices(False, 0.7, 0.6, 0.4, "mask", "a/small"),
         models={
-            "anthropic/claude-sonnet-4-5": ModelSettings(200_000, 64_000, ModelPrices(3.0, 0.3, 3.75, 15.0)),
+            "anthropic/claude-sonnet-4-5": ModelSettings(
+                200_000,
+                64_000,
+                ModelPrices(3.0, 0.3, 3.75, 15.0),
+                CompactionChoices(True, 0.9, False, 0.3, "summary", "a/b"),
+            ),
         },
         providers={
             "local": ProviderSettings("local", None, "http://127.0.0.1:8080/v1", "LOCAL_KEY", {"X-Team": "blue"}),
@@ -125,7 +131,7 @@ def test_the_project_overrides_the_user_key_by_key_and_the_environment_overrides
     machine.project("model: a/project\ncontext_window: 2000\ncompaction: {threshold: 0.6}\n")
     settings = machine.load()
     assert (settings.model, settings.context_window, settings.shell_timeout) == ("a/project", 2000, 5.0)
-    assert settings.compaction == CompactionSettings(auto=False, threshold=0.6)
+    assert (settings.compaction.auto, settings.compaction.threshold) == (False, 0.6)
     settings = machine.load(ACP_AGENT_MODEL="a/env/with/slashes", ACP_AGENT_CONTEXT_WINDOW="3000")
     assert (settings.model, settings.context_window) == ("a/env/with/slashes", 3000)
     settings = machine.load(ACP_AGENT_MODEL="", ACP_AGENT_CONTEXT_WINDOW=" ")

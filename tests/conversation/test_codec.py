@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation.codec import decode, encode
-from acp_agent.conversation.events import AssistantAnswered, CallView, Event, TitleChanged, ToolReturned
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    ContextSwapped,
+    Event,
+    Pinned,
+    Receipt,
+    TitleChanged,
+    ToolReturned,
+)
+from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
 from acp_agent.errors import StorageError
 from support.events import EXAMPLES, KINDS, any_event
 
-GOLDEN: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("golden_events.json").read_text("utf-8"))
+Forms = dict[str, dict[str, Any]]
+
+
+def golden(name: str) -> Forms:
+    return json.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+GOLDEN = golden("golden_events.json")
+FIRST_GOLDEN = golden("golden_events_1.json")
+"""Every form of the first logs, before a compaction could rewrite messages and be undone."""
 WILD_TEXT = st.text(st.characters(codec=None, categories=("L", "Cs", "Cc", "So")), max_size=6)
 
 
@@ -33,6 +53,25 @@ def test_an_event_is_persisted_in_the_form_that_older_logs_have(kind: str) -> No
 @pytest.mark.parametrize("kind", GOLDEN)
 def test_an_event_of_an_older_log_is_read_as_it_was_meant(kind: str) -> None:
     assert decode(kind, json.dumps(GOLDEN[kind])) == EXAMPLES[kind]
+
+
+@pytest.mark.parametrize("kind", FIRST_GOLDEN)
+def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(kind: str) -> None:
+    meant = EXAMPLES[kind]
+    if isinstance(meant, ContextSwapped):
+        meant = replace(
+            meant,
+            sent=(Text("What happened so far: the total is fixed."),),
+            carried=replace(meant.carried, memory=Memory()),
+            pinned=tuple(Pinned(pin.seq, pin.message) for pin in meant.pinned),
+            strategy="summary",
+            rewritten=(),
+            files=(),
+            fold_from=0,
+            earlier=(),
+            receipt=Receipt(),
+        )
+    assert decode(kind, json.dumps(FIRST_GOLDEN[kind])) == meant
 
 
 @given(any_event())

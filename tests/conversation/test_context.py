@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from acp_agent.conversation.context import Context, Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
     CompactionFailed,
-    ContextSwapped,
     Event,
     FileVersion,
     InstructionsLoaded,
-    LoggedEvent,
     ModeChanged,
     ModelChanged,
     NoteAdded,
@@ -27,15 +22,14 @@ from acp_agent.conversation.events import (
     PlanChanged,
     PlanEntry,
     SessionStarted,
+    SummaryDropped,
     ThoughtLevelChanged,
     TitleChanged,
     ToolReturned,
-    TurnRefused,
 )
+from acp_agent.conversation.memory import Pin, Quote
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage, UserMessage
-from support.logs import LogBuilder, is_legal, legal_logs
-
-Log = tuple[LoggedEvent, ...]
+from support.logs import LogBuilder
 
 
 def texts(context: Context) -> list[str]:
@@ -45,79 +39,6 @@ def texts(context: Context) -> list[str]:
         else "".join(part.text for part in message.parts if isinstance(part, Text))
         for message in context.messages
     ]
-
-
-@given(legal_logs(), st.data())
-def test_a_fold_that_stops_and_goes_on_later_sees_the_same(log: Log, data: st.DataObject) -> None:
-    pause = data.draw(st.integers(0, len(log)))
-    context = Context.from_log(log[:pause])
-    for entry in log[pause:]:
-        context = context.apply(entry)
-    assert context == Context.from_log(log)
-    assert context.head == len(log)
-
-
-@given(legal_logs())
-def test_at_every_moment_the_tail_of_the_last_compaction_is_enough(log: Log) -> None:
-    for length in range(1, len(log) + 1):
-        seen = log[:length]
-        # A refusal goes back behind the compactions of its turn.
-        undone = {
-            seq
-            for entry in seen
-            if isinstance(entry.event, TurnRefused)
-            for seq in range(entry.event.from_seq, entry.seq)
-        }
-        swaps = [e.event for e in seen if isinstance(e.event, ContextSwapped) and e.seq not in undone]
-        if swaps:
-            tail = log[swaps[-1].keep_from - 1 : length]
-            assert Context.from_log(tail) == Context.from_log(log[:length])
-
-
-@given(legal_logs())
-def test_applying_an_event_leaves_the_context_before_it_as_it_was(log: Log) -> None:
-    context, seen = Context(), list[tuple[Context, Context]]()
-    for entry in log:
-        seen.append((context, copy.deepcopy(context)))
-        context = context.apply(entry)
-    assert all(before == kept for before, kept in seen)
-
-
-@given(legal_logs())
-def test_a_legal_log_gives_messages_that_a_provider_takes(log: Log) -> None:
-    context = Context()
-    for entry in log:
-        context = context.apply(entry)
-        if not context.open_calls:
-            assert is_legal(context.messages)
-
-
-@given(legal_logs())
-def test_a_refusal_leaves_exactly_what_was_there_before_the_prompt(log: Log) -> None:
-    contexts = [Context()]
-    for entry in log:
-        contexts.append(contexts[-1].apply(entry))
-        if isinstance(entry.event, TurnRefused):
-            before, after = contexts[entry.event.from_seq - 1], contexts[-1]
-            assert after.revision == entry.seq
-            assert after.entries == before.entries
-
-
-@given(legal_logs())
-def test_after_a_swap_the_context_is_the_summary_the_pinned_and_the_tail(log: Log) -> None:
-    before = Context()
-    for entry in log:
-        after = before.apply(entry)
-        if isinstance(event := entry.event, ContextSwapped):
-            summary, *rest = after.entries
-            pinned, tail = rest[: len(event.pinned)], rest[len(event.pinned) :]
-            assert summary.summary
-            assert summary.seq == after.revision == entry.seq
-            assert summary.message == UserMessage(event.message_id, event.sent)
-            assert [(pin.seq, pin.message) for pin in pinned] == [(pin.seq, pin.message) for pin in event.pinned]
-            assert tail == [left for left in before.entries if left.seq >= event.keep_from and not left.summary]
-            assert after.carried() == replace(before.carried(), cost=before.cost + 0.5)
-        before = after
 
 
 def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estimate() -> None:
@@ -156,6 +77,60 @@ def test_a_second_summary_takes_the_place_of_the_first() -> None:
     assert texts(log.context) == ["History: two", "done"]
 
 
+def test_a_prompt_that_was_shortened_stays_known_to_be_through_the_next_compaction_of_its_turn() -> None:
+    log = LogBuilder()
+    prompt = log.prompt("a long prompt")
+    log.step("looking", calls=1)
+    log.swap(rewrite=[prompt])
+    log.step("more", calls=1)
+    log.swap()
+    assert texts(log.context) == ["History: So far so good.", "[shortened]"]
+    assert [entry.shortened for entry in log.context.entries] == [False, True]
+
+
+def test_undoing_goes_back_one_compaction_at_a_time() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.step("looking", calls=1)
+    log.end()
+    log.mask()
+    log.swap(summary="one")
+    log.prompt("second")
+    log.restore()
+    assert texts(log.context) == ["first", "looking", "[shortened]", "second"]
+    log.restore()
+    assert texts(log.context) == ["first", "looking", "text of /shop/0.py", "second"]
+    assert log.context.swaps == ()
+
+
+def test_a_mask_keeps_the_summary_before_it_and_the_files_that_are_still_seen() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.end()
+    log.swap(summary="one")
+    log.prompt("second")
+    log.step("looking", calls=2)
+    log.mask(log.results()[:1], files=["/shop/1.py"])
+    assert texts(log.context) == ["History: one", "second", "looking", "[shortened]", "text of /shop/1.py"]
+    assert set(log.context.files) == {"/shop/1.py"}
+
+
+def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> None:
+    log = LogBuilder()
+    log.prompt("fix it")
+    log.pin("prices are cents")
+    log.unpin(1)
+    log.step("cut off")
+    log.ask_on()
+    log.add(NoteAdded("msg_9", "for the user"), SummaryDropped(Usage(1, cost=0.25)))
+    assert texts(log.context) == ["fix it", "Pinned: prices are cents", "No longer pinned: 1", "cut off", "Go on."]
+    assert [entry.note for entry in log.context.entries] == [False, True, True, False, True]
+    log.swap(keep_from=4)
+    log.mask()
+    log.restore()
+    assert [entry.note for entry in log.context.entries] == [False, False, True, True, False, True]
+
+
 def test_a_refused_turn_that_was_compacted_leaves_nothing_not_even_in_a_summary() -> None:
     log = LogBuilder()
     log.prompt("first")
@@ -170,13 +145,75 @@ def test_a_refused_turn_that_was_compacted_leaves_nothing_not_even_in_a_summary(
     assert log.context.turn_from is None
 
 
-def test_a_refusal_voids_the_count_that_included_the_refused_turn() -> None:
+def test_a_refusal_goes_back_to_the_count_before_the_refused_turn() -> None:
     log = LogBuilder()
     log.prompt("bad")
     log.step("looking", calls=1, usage=Usage(100))
     log.refuse()
     assert log.context.usage is None
     assert (log.context.baseline, log.context.baseline_seq) == (0, 0)
+    log.prompt("good")
+    counted = log.step("done", usage=Usage(40, 2))
+    log.end()
+    log.prompt("bad")
+    log.step("looking", calls=1, usage=Usage(100))
+    log.swap()
+    log.refuse()
+    assert log.context.usage == Usage(40, 2)
+    assert (log.context.baseline, log.context.baseline_seq) == (42, counted)
+
+
+def test_what_was_shortened_in_a_refused_turn_is_whole_again() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.step("looking", calls=1)
+    log.end()
+    log.prompt("bad")
+    log.mask()
+    assert texts(log.context) == ["first", "looking", "[shortened]", "bad"]
+    log.refuse()
+    assert texts(log.context) == ["first", "looking", "text of /shop/0.py"]
+    assert log.context.swaps == ()
+
+
+def test_a_compaction_that_was_undone_in_a_refused_turn_is_in_force_again() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.step("done")
+    log.end()
+    swap = log.swap(summary="the first is done")
+    log.prompt("bad")
+    log.restore()
+    assert texts(log.context) == ["first", "done", "bad"]
+    assert (log.context.swaps, log.context.restored) == ((), True)
+    log.refuse()
+    assert texts(log.context) == ["History: the first is done"]
+    assert (log.context.swaps, log.context.restored) == ((swap,), False)
+
+
+def test_a_refused_prompt_is_not_remembered_as_a_request_but_a_pin_stays() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.end()
+    log.swap()
+    kept = log.context.memory.requests
+    log.prompt("bad")
+    log.pin("prices are cents")
+    log.swap()
+    assert log.context.memory.requests != kept
+    log.refuse()
+    assert log.context.memory.requests == kept == (Quote(3, "first"),)
+    assert log.context.memory.pins == (Pin(1, "prices are cents"),)
+    assert log.context.memory.next_pin == 2
+
+
+def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> None:
+    log = LogBuilder()
+    log.prompt("bad")
+    log.step("looking", calls=1, usage=Usage(100))
+    log.refuse()
+    context = Context.from_log(log.logged[3:])
+    assert (context.entries, context.usage, context.baseline) == ((), None, 0)
 
 
 def test_a_prompt_is_what_the_recipe_says_and_a_command_is_nothing() -> None:
@@ -246,15 +283,16 @@ def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be
     assert log.context.files == {"/a": "2", "/b": None}
 
 
-def test_costs_of_answers_and_of_compactions_that_failed_or_not_add_up() -> None:
+def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add_up() -> None:
     log = LogBuilder()
     log.prompt("fix it")
     log.step("a", usage=Usage(1, cost=0.25))
     log.step("b", usage=Usage(1))
     log.add(CompactionFailed("compaction_1", "manual", "failed", "empty", Usage(1, cost=0.125)))
     log.add(CompactionFailed("compaction_2", "manual", "cancelled"))
+    log.add(SummaryDropped(Usage(1, cost=1.0)), SummaryDropped(Usage(1)))
     log.swap()  # 0.5
-    assert log.context.cost == 0.875
+    assert log.context.cost == 1.875
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+import tomllib
 from pathlib import Path
 
+import anyio
 import pytest
 
+from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
 from acp_agent.llm.scripted import load_script
 from acp_agent.recipes.library import RecipeLibrary
 from support.checkout import REPOSITORY
+from support.compactions import shown_compactions
+from support.models import Reply, model_server
+from support.stage import stage
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").glob("*.md")])
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -59,6 +67,49 @@ def test_a_script_in_the_documentation_can_be_played(page: str, text: str, tmp_p
     assert load_script(tmp_path / "story.yaml"), page
 
 
+@pytest.mark.parametrize(("page", "text"), examples("python library"))
+async def test_a_program_in_the_documentation_runs_and_prints_what_is_said_of_it(
+    page: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(text)
+    async with model_server(lambda _: Reply("## Goal\nA cart.")) as server:
+        state = {"ACP_AGENT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(REPOSITORY)}
+        ran = await anyio.run_process(
+            [sys.executable, "program.py"], cwd=tmp_path, env={**server.env(), **state}, check=False
+        )
+    assert (ran.returncode, ran.stderr.decode()) == (0, "")
+    printed = ran.stdout.decode()
+    if "model.provider.stream" in text:
+        assert len(server.calls) == 1
+        assert "## Goal\nA cart." in printed
+        assert "Never touch `prices.py`." in printed
+    else:
+        lines = " and ".join(f"`{line}`" for line in printed.splitlines())
+        assert f"It prints {lines}:" in (REPOSITORY / "docs" / page).read_text()
+
+
+async def test_the_strategy_in_the_documentation_works_once_it_is_installed(tmp_path: Path) -> None:
+    [(_, code)], [(_, project)] = examples("python strategy"), examples("toml entry-point")
+    [(name, target)] = tomllib.loads(project)["project"]["entry-points"][ENTRY_POINTS].items()
+    packages = tmp_path / "packages"
+    metadata = packages / "its-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: its\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = {target}\n")
+    (packages / f"{target.partition(':')[0]}.py").write_text(code)
+    env = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(packages)])}
+    config = {"compaction": {"strategy": name}}
+    async with stage(tmp_path, Reply("A cart. " * 400), Reply("Tea."), env=env, config=config) as it:
+        await it.prompt("What is this?\nTell me all.")
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        await it.prompt("And this?")
+    assert compaction.statuses[-1] == "completed"
+    assert compaction.text.startswith("The user asked:\n- What is this? [#")
+    assert "of talk left out" in compaction.receipt
+    assert it.server.calls[-1].mentions("- What is this? [#")
+
+
 @pytest.mark.parametrize(("page", "text"), examples("json"))
 def test_json_in_the_documentation_is_json(page: str, text: str) -> None:
     assert json.loads(text), page
@@ -69,6 +120,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_every_module_that_the_architecture_names_exists() -> None:
+    tree = (REPOSITORY / "docs" / "architecture.md").read_text().partition("## Rooms")[2].partition("## One prompt")[0]
+    named = re.findall(r"[\w*]+\.py\b", tree)
+    assert [name for name in named if not [*(REPOSITORY / "acp_agent").rglob(name)]] == []
+    rooms = {path.name for path in (REPOSITORY / "acp_agent").iterdir() if (path / "__init__.py").exists()}
+    assert {room for room in rooms if f"\n  {room}/" not in tree} == set()
+
+
+def test_the_strategies_in_the_documentation_are_those_that_can_be_chosen() -> None:
+    page = (REPOSITORY / "docs" / "strategies.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(named) == sorted(CompactionService().choices)
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:

@@ -61,4 +61,4 @@ async def test_swap_context_asks_for_a_swap_to_an_answer_that_says_something(
 
 
 def test_recipes_are_told_which_handlers_there_are_for_each_event() -> None:
-    assert Dispatcher(builtin_handlers()).known == {"turn_end": frozenset({"swap_context"})}
+    assert Dispatcher(builtin_handlers()).known == {"turn_end": frozenset({"compact", "swap_context"})}

@@ -58,7 +58,7 @@ def adapter(
     access = OpenAIAccess(
         name="openai" if dialect == "openai" else "local",
         api_key=key,
-        base_url=f"{base_url}/v1",
+        base_url=f"{base_url}/v1beta/openai/" if dialect == "google" else f"{base_url}/v1",
         headers=headers or {},
         key_hint="OPENAI_API_KEY" if dialect == "openai" else "LOCAL_API_KEY",
     )
@@ -174,9 +174,11 @@ async def test_anthropics_thinking_goes_back_as_it_came() -> None:
         ("anthropic", "pause_turn", "pause_turn"),
         ("anthropic", "model_context_window_exceeded", "context_overflow"),
         ("openai", "max_tokens", "max_tokens"),
+        ("openai", "model_context_window_exceeded", "max_tokens"),
         ("openai", "content_filter", "refusal"),
         ("openai", "refusal", "refusal"),
         ("chat", "max_tokens", "max_tokens"),
+        ("chat", "model_context_window_exceeded", "max_tokens"),
         ("chat", "content_filter", "refusal"),
         ("chat", "refusal", "refusal"),
     ],
@@ -318,6 +320,18 @@ async def test_a_request_larger_than_the_window_is_told_apart(
     assert len(server.calls) == 1
 
 
+@pytest.mark.parametrize("dialect", [*DIALECTS, "google"])
+async def test_the_model_servers_own_overflow_is_told_apart(dialect: str) -> None:
+    async with model_server([Reply("ok")], max_prompt_tokens=100) as server:
+        provider = adapter(dialect, server.base_url)
+        _, raised = await failing(provider, request(m.UserMessage("u1", (m.Text("word " * 200),))))
+        assert texts(await collect(provider, request())) == ["ok"]
+        await provider.aclose()
+    assert isinstance(raised, ContextOverflowError)
+    assert raised.limit == "tokens"
+    assert len(server.calls) == 2
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_another_refusal_of_the_request_is_not_tried_again(dialect: str) -> None:
     async with playing(dialect, Reply(http_status=404)) as (provider, server):
@@ -372,12 +386,14 @@ async def test_the_connection_is_used_again(dialect: str) -> None:
 async def test_the_window_comes_from_anthropic_and_is_asked_for_once() -> None:
     async with model_server(context_window=1_000_000) as server:
         provider = adapter("anthropic", server.base_url)
-        assert await provider.context_window("claude-test") == 1_000_000
-        assert await provider.context_window("claude-test") == 1_000_000
-        assert await provider.context_window("claude-unknown") is None
+        for model in ("claude-test", "claude-test", "claude-unknown", "claude-unknown"):
+            await provider.learn_window(model)
+        assert provider.context_window("claude-test") == 1_000_000
+        assert provider.context_window("claude-unknown") is None
         assert set(await provider.models()) == set(server.windows)
         await provider.aclose()
-    assert [seen.path for seen in server.requests].count("/v1/models/claude-test") == 1
+    asked = [seen.path for seen in server.requests]
+    assert asked == ["/v1/models/claude-test", "/v1/models/claude-unknown", "/v1/models"]
 
 
 async def test_thinking_that_the_api_no_longer_accepts_is_left_out_from_then_on() -> None:

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelRequestError, ModelStreamError
-from acp_agent.llm.failures import CallFailed, Endpoint, error_of, scrub, verdict, wait_asked_for
+from acp_agent.llm.failures import (
+    CallFailed,
+    Endpoint,
+    FailureKind,
+    error_of,
+    overflow_limit,
+    scrub,
+    verdict,
+    wait_asked_for,
+)
 from acp_agent.llm.retry import RetryPolicy
 from acp_agent.llm.transport import failure_of
 
@@ -37,6 +46,7 @@ def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: flo
     assert wait_asked_for(headers, NOW) == seconds
 
 
+@pytest.mark.parametrize("status", [400, 422, None])
 @pytest.mark.parametrize(
     "message",
     [
@@ -49,12 +59,88 @@ def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: flo
         "the request exceeds the available context size. try increasing the context size or enable context shift",
         "Requested tokens (9000) exceed context window of 4096",
         "prompt too long; exceeded max context length by 12 tokens",
+        "Input is too long for requested model.",
+        "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "the prompt is larger than n_ctx (4096)",
+        "This model's maximum context length is 262144 tokens. However, you requested 0 output tokens and your prompt…",
+        "This endpoint's maximum context length is 131072 tokens. However, you requested about 200000 tokens",
+        "the model is loaded with context length of only 4096 tokens, which is not enough. Try to load the model with…",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Please reduce the length of the messages or completion.",
+        "The input (516368 tokens) is longer than the model's context length (262144 tokens).",
+        "Input length (265330) exceeds model's maximum context length (262144).",
+        "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
+        "prompt token count of 130000 exceeds the limit of 128000",
+        "invalid params, context window exceeds limit",
+        "Your request exceeded model token limit: 262144 (requested: 300000)",
+        "Prompt has 256,468 tokens, but the configured context size is 256,000 tokens",
+        "Prompt too long",
     ],
 )
-def test_providers_ways_to_say_that_the_request_is_too_long(message: str) -> None:
-    failure = CallFailed("status", message, status=400)
-    assert verdict(failure) == "overflow"
-    assert isinstance(error_of(failure, ENDPOINT, shown=False), ContextOverflowError)
+def test_providers_ways_to_say_that_the_request_is_too_long(message: str, status: int | None) -> None:
+    failure = CallFailed("status", message, status=status)
+    assert (verdict(failure), overflow_limit(failure)) == ("overflow", "tokens")
+    error = error_of(failure, ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.limit == "tokens"
+    assert "context window" in str(error)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Too much media: 0 document pages + 103 images > 100",
+        "too many images and documents: 120 + 0 > 100",
+        "Too many images in request. Max is 50.",
+        "request contains 52 images, exceeding the maximum of 50 allowed per request",
+        "At most 4 image(s) may be provided in one request.",
+        "You may provide at most 8 images in one prompt.",
+        "messages.9: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+    ],
+)
+def test_providers_ways_to_say_that_there_are_too_many_images(message: str) -> None:
+    error = error_of(CallFailed("status", message, status=400), ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.limit == "images"
+    assert "images" in str(error)
+    assert "/compact" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (413, "request_too_large", "Request exceeds the maximum allowed number of bytes."),
+        (413, "request_too_large", "Request exceeds the maximum size"),
+        (413, "", "<html><title>413 Request Entity Too Large</title></html>"),
+        (413, "", ""),
+        (400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."),
+        (None, "request_too_large", ""),
+    ],
+)
+def test_providers_ways_to_say_that_there_are_too_many_bytes(status: int | None, code: str, message: str) -> None:
+    error = error_of(CallFailed("status", message, status=status, code=code), ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.limit == "bytes"
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "exceed_context_size_error"])
+@pytest.mark.parametrize("kind", ["status", "stream"])
+def test_codes_tell_an_overflow_whatever_the_words(kind: FailureKind, code: str) -> None:
+    assert overflow_limit(CallFailed(kind, "Nein.", code=code)) == "tokens"
+
+
+@pytest.mark.parametrize("status", [413, 429])
+def test_a_request_larger_than_a_minutes_tokens_is_an_overflow_for_which_waiting_does_not_help(status: int) -> None:
+    said = "Request too large for gpt-4o in organization x on tokens per min (TPM): Limit 30000, Requested 45000."
+    failure = CallFailed("status", said, status=status, code="rate_limit_exceeded")
+    assert (verdict(failure), overflow_limit(failure)) == ("overflow", "tokens")
+
+
+def test_an_ordinary_rate_limit_is_none() -> None:
+    said = "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."
+    assert verdict(CallFailed("status", said, status=429, code="rate_limit_exceeded")) == "again"
+    assert verdict(CallFailed("status", "Too many tokens, please wait before trying again.", status=429)) == "again"
 
 
 @pytest.mark.parametrize(
@@ -64,6 +150,10 @@ def test_providers_ways_to_say_that_the_request_is_too_long(message: str) -> Non
         "messages.3: `tool_use` ids were found without `tool_result` blocks",
         "Rate limit reached: 30000 input tokens per minute",
         "image exceeds 5 MB maximum",
+        "messages.0.content.1.image.source.base64.data: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+        "At least one of the image dimensions exceed max allowed size: 8000 pixels",
+        "This model does not support images",
+        "Could not process image",
     ],
 )
 def test_other_refusals_are_no_overflow(message: str) -> None:

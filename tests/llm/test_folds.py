@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.anthropic_wire import MessagesFold
+from acp_agent.llm.anthropic_fold import MessagesFold
 from acp_agent.llm.failures import CallFailed, verdict
 from acp_agent.llm.openai_responses_wire import ResponsesFold
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta

@@ -31,6 +31,31 @@ def test_ids_find_their_family(model: str, window: int) -> None:
     assert profile(model).context_window == window
 
 
+@pytest.mark.parametrize(
+    ("model", "images", "megabytes"),
+    [
+        ("claude-haiku-4-5", 100, 32),
+        ("claude-sonnet-4-5-20250929", 100, 32),
+        ("claude-opus-4-6", 600, 32),
+        ("anthropic/claude-sonnet-5.5", 600, 32),
+        ("gpt-6.2-sol", 500, 50),
+        ("o3-mini", 500, 50),
+        ("gemini-3.8-flash", 3_600, 20),
+        ("qwen3:8b", 20, 20),
+    ],
+)
+def test_families_differ_in_the_images_and_bytes_of_a_request(model: str, images: int, megabytes: int) -> None:
+    found = profile(model)
+    assert (found.max_images, found.max_request_bytes) == (images, megabytes * 1_000_000)
+
+
+def test_a_claude_named_for_its_window_of_a_million_has_it() -> None:
+    extended, plain = profile("claude-sonnet-4-5[1m]"), profile("claude-sonnet-4-5")
+    assert (plain.context_window, extended.context_window) == (200_000, 1_000_000)
+    assert (extended.max_images, extended.prices, extended.thinking) == (600, plain.prices, plain.thinking)
+    assert profile("qwen3[1m]").context_window == DEFAULT_WINDOW
+
+
 def test_the_longest_prefix_wins() -> None:
     assert profile("gpt-5-mini-2025-08-07").prices == Prices(0.25, 0.025, 0.25, 2)
 

@@ -31,6 +31,11 @@ async def say(registry: Registry, model: str) -> str:
     return "".join([event.text async for event in resolved.provider.stream(request) if isinstance(event, TextDelta)])
 
 
+async def window(registry: Registry, model: str) -> int:
+    await registry.learn_window(model)
+    return registry.context_window(model)
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 async def test_the_variables_of_the_sdks_lead_to_the_provider(dialect: str) -> None:
     async with model_server([Reply("hi")], dialect) as server:  # pyright: ignore[reportArgumentType]
@@ -180,18 +185,18 @@ async def test_the_window_comes_from_the_provider_then_the_table_then_the_models
     async with model_server(context_window=123_456) as server:
         env = server.env()
         registry = Registry(settings(), env)
-        assert await registry.context_window("anthropic/claude-test") == 123_456
-        assert await registry.context_window("anthropic/claude-sonnet-5-5") == 1_000_000
+        assert await window(registry, "anthropic/claude-test") == 123_456
+        assert await window(registry, "anthropic/claude-sonnet-5-5") == 1_000_000
         names = ("anthropic/claude-test", "anthropic/claude-untold", "mine/gpt-4o", "mine/qwen")
         models = {name: ModelSettings(context_window=9_000) for name in names}
         mine = ProviderSettings("mine", base_url=NOWHERE)
         await registry.aclose()
         registry = Registry(settings(mine, models=models), env)
-        assert [await registry.context_window(name) for name in names] == [123_456, 200_000, 128_000, 9_000]
+        assert [await window(registry, name) for name in names] == [123_456, 200_000, 128_000, 9_000]
         assert registry.profile("mine/qwen").context_window == 9_000
-        assert await registry.context_window("mine/other") == 128_000
+        assert await window(registry, "mine/other") == 128_000
         everywhere = Registry(settings(models=models, context_window=7_000), env)
-        assert await everywhere.context_window("anthropic/claude-test") == 7_000
+        assert await window(everywhere, "anthropic/claude-test") == 7_000
         assert everywhere.profile("anthropic/claude-test").context_window == 7_000
         await registry.aclose()
 
@@ -199,8 +204,8 @@ async def test_the_window_comes_from_the_provider_then_the_table_then_the_models
 async def test_the_window_of_a_local_model_is_what_ollama_says() -> None:
     async with model_server(dialect="ollama", context_window=32_768) as server:
         registry = Registry(settings(ProviderSettings("ollama", base_url=f"{server.base_url}/v1")), {})
-        assert await registry.context_window("ollama/llama-test") == 32_768
-        assert await registry.context_window("ollama/unknown") == 128_000
+        assert await window(registry, "ollama/llama-test") == 32_768
+        assert await window(registry, "ollama/unknown") == 128_000
         await registry.aclose()
 
 

@@ -96,7 +96,7 @@ async def test_usage_follows_the_length_of_the_request(tmp_path: Path) -> None:
     short = (await play(played, user("hello")))[1].usage
     long = (await play(played, user("hello" + " world" * 1_000)))[1].usage
     assert long.input_tokens - short.input_tokens == 1_500
-    assert await played.context_window("demo") == 20_000
+    assert played.context_window("demo") == 20_000
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ async def test_a_mistake_in_the_script_names_its_line(tmp_path: Path, text: str,
 
 async def test_a_missing_script_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: there is no such script"):
-        await ScriptedProvider("scripted", tmp_path / "none.yaml").context_window("x")
+        ScriptedProvider("scripted", tmp_path / "none.yaml").context_window("x")

@@ -192,6 +192,20 @@ async def test_an_error_in_a_list_in_place_of_a_stream() -> None:
     assert "high demand" in str(error)
 
 
+@pytest.mark.parametrize("shape", ["failed", "error", "nested"])
+async def test_an_overflow_within_a_stream_of_responses(shape: str) -> None:
+    error = {"code": "context_length_exceeded", "message": "Your input exceeds the context window of this model."}
+    events: dict[str, dict[str, Any]] = {
+        "failed": {"type": "response.failed", "response": {"error": error}},
+        "error": {"type": "error", **error},
+        "nested": {"type": "error", "error": {"type": "invalid_request_error", **error}},
+    }
+    seen, raised = await play("openai", encoded([events[shape]]))
+    assert seen == []
+    assert isinstance(raised, ContextOverflowError)
+    assert raised.limit == "tokens"
+
+
 async def test_responses_that_failed_are_tried_again() -> None:
     failed = {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "sorry"}}}
     seen, error = await play("openai", encoded([failed]))

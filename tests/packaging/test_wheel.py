@@ -87,3 +87,12 @@ async def test_the_installed_agent_offers_every_recipe_and_works(installed_agent
     assert result == {"stopReason": "end_turn"}
     assert agent.text() == "It forgets the quantity."
     assert BUG in json.dumps(server.calls[1].body)
+
+
+def test_the_installed_package_offers_compaction_to_python_code(installed_agent: Path, tmp_path: Path) -> None:
+    python = installed_agent.with_name("python")
+    code = "from acp_agent.compaction import *; print(CompactionService().choices)"
+
+    offered = succeed(python, "-c", code, cwd=tmp_path)
+
+    assert offered.strip() == "('summary', 'native', 'mask', 'ledger', 'truncate')"

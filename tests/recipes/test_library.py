@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.recipes import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.template import check
 
 HANDLERS = {"turn_end": ["swap_context"]}
 
@@ -65,6 +66,15 @@ def test_an_error_names_file_line_and_key_and_the_other_recipes_load(folders: Fo
     [error] = library.errors
     assert (error.source, error.line) == (str(folders.user / "bad.md"), 4)
     assert str(error).startswith(f"{folders.user / 'bad.md'}:4: hooks.turn_end.handler: no handler 'burn'")
+
+
+def test_a_template_that_cannot_be_rendered_is_an_error_and_the_recipe_before_it_stays(folders: Folders) -> None:
+    (folders.user / "note.md").write_text("Note {{ instructions }}")
+    (folders.project / "note.md").write_text("---\ndescription: x\n---\n\n{% set x = 1 %}")
+    library = folders.discover()
+    assert library.recipes["note"].origin == "user"
+    [error] = library.errors
+    assert str(error) == f"{folders.project / 'note.md'}:5: the template is wrong: recipes cannot use `{{% set %}}`"
 
 
 def test_an_override_that_would_lose_its_hook_leaves_the_built_in_recipe_in_use(folders: Folders) -> None:
@@ -180,18 +190,23 @@ def test_importing_the_room_loads_no_heavy_library() -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_discovery_leaves_jinja2_to_the_rendering() -> None:
+def test_built_in_recipes_and_plain_texts_leave_jinja2_to_the_rendering(folders: Folders) -> None:
+    (folders.user / "plain.md").write_text("Say {hello}.")
     code = (
-        "import sys; from acp_agent.recipes import RecipeLibrary, builtin_recipes_dir;"
-        "library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, {'turn_end': ['swap_context']});"
-        "print('jinja2' in sys.modules, library.errors)"
+        "import sys; from pathlib import Path; from acp_agent.recipes import RecipeLibrary, builtin_recipes_dir;"
+        "handlers = {'turn_end': ['swap_context']};"
+        "library = RecipeLibrary.discover(builtin_recipes_dir(), Path(sys.argv[1]), None, handlers);"
+        "print('jinja2' in sys.modules, library.errors, 'plain' in library.recipes)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
-    assert run.stdout.strip() == "False ()"
+    argv = [sys.executable, "-c", code, str(folders.user)]
+    run = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30)
+    assert run.stdout.strip() == "False () True"
 
 
 def test_every_built_in_recipe_loads() -> None:
     library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, HANDLERS)
     assert library.errors == ()
+    for recipe in library.recipes.values():
+        check(recipe)
     assert set(library.recipes) == {path.stem for path in builtin_recipes_dir().glob("*.md")}
     assert "compact" in library.recipes

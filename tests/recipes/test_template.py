@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
 from acp_agent.recipes import Argument, HookBinding, Recipe, RecipeLibrary, builtin_recipes_dir, render
-from acp_agent.recipes.template import MAX_OUTPUT
+from acp_agent.recipes.template import MAX_OUTPUT, check
 
 
 def recipe(body: str, *arguments: Argument) -> Recipe:
@@ -94,6 +94,9 @@ def test_nothing_is_escaped() -> None:
         ("{% raw %}{{ a }}{% endraw %}", "{{ a }}"),
         ("x\n{% if a is defined and a == '' %}\ny\n{% endif %}\nz", "x\ny\nz"),
         ("a{# a note #}b", "ab"),
+        ("{% for n in [1, 2, 3] if n != 2 %}{{ n }}{{ ',' if not loop.last }}{% else %}none{% endfor %}", "1,3"),
+        ("{% if a == 'x' %}1{% elif 'b' in ['b'] and 2 >= 1 %}2{% else %}3{% endif %}", "2"),
+        ("{{ {'k': ('v', true, none)}.k[0] }}{{ -1 - 1 }}{{ ' B ' | trim | lower }}", "v-2b"),
     ],
 )
 def test_the_language_is_the_useful_part_of_jinja2(body: str, expected: str) -> None:
@@ -119,6 +122,40 @@ def test_a_mistake_is_named_with_its_line_in_the_file(body: str, line: int | Non
     error = failure(body, Argument("a"))
     assert words in str(error)
     assert error.line == line
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "words"),
+    [
+        ("one\n{{ instuctions }}", 12, "'instuctions' is undefined; did you mean `instructions`?"),
+        ("{% if a %}\nx", 12, "the template is wrong: "),
+        ("\n{{ a | shout }}", 12, "recipes cannot use the filter `shout`"),
+        ("{{ 'a' * 2 }}", 11, "recipes cannot use `*`"),
+        ("\n{% set b = a %}", 12, "recipes cannot use `{% set %}`"),
+        ("\n\n{{ a is zebra }}", 13, "No test named 'zebra'"),
+    ],
+)
+def test_a_template_that_nothing_could_make_a_prompt_of_is_found_without_arguments(
+    body: str, line: int, words: str
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        check(recipe(body, Argument("a", required=True)))
+    assert words in str(caught.value)
+    assert (caught.value.source, caught.value.line) == ("/r/note.md", line)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{% if zebra is defined %}{{ zebra }}{% endif %}",
+        "{{ zebra | default('x') }}",
+        "{{ a }}{{ arguments }}",
+        "}} %}",
+    ],
+)
+def test_a_template_that_some_arguments_make_a_prompt_of_is_none_of_those(body: str) -> None:
+    check(recipe(body, Argument("a", required=True)))
+    render(recipe(body, Argument("a")), {}, "")
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,19 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
+    ContextRestored,
     ContextSwapped,
+    ContinuationAsked,
     LoggedEvent,
     NoteAdded,
     PartialAnswer,
+    PinRemoved,
+    SummaryDropped,
+    TextPinned,
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, Usage, UserMessage
 from acp_agent.session.replay import replay
 from acp_agent.turn.updates import AgentSaid, CallFinished, CompactionFinished, Update, UserSaid
 from support.logs import LogBuilder, legal_logs
@@ -109,8 +114,9 @@ def test_whatever_the_model_knows_of_the_conversation_the_user_has_seen(log: tup
     }
     known = [
         part.text
-        for message in Context.from_log(log).messages
-        if isinstance(message, UserMessage | AssistantMessage) and message.id not in unseen
+        for entry in Context.from_log(log).entries
+        if isinstance(message := entry.message, UserMessage | AssistantMessage)
+        if message.id not in unseen and not entry.note and not entry.shortened
         for part in message.parts
         if isinstance(part, Text) and part.text
     ]
@@ -125,6 +131,34 @@ def test_a_call_without_a_result_is_shown_as_failed_where_its_turn_broke_off() -
     first, second = (update for update in replayed(broken) if isinstance(update, CallFinished))
     assert (first.status, second.status) == ("completed", "failed")
     assert first.call_id != second.call_id
+
+
+def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
+    log = LogBuilder()
+    log.prompt("/pin prices are cents", sent="")
+    log.pin("prices are cents")
+    log.add(NoteAdded("msg_note", "Pinned as 1."))
+    log.end()
+    log.prompt("Fix it.")
+    log.step("Cut off")
+    log.swap(summary="So far.")
+    log.ask_on()
+    log.add(SummaryDropped(Usage(1, cost=0.5)))
+    log.step(" and on.")
+    log.end()
+    log.unpin(1)
+    log.restore()
+    assert texts(replayed(log.logged)) == [
+        "/pin prices are cents",
+        "Pinned as 1.",
+        "Fix it.",
+        "Cut off",
+        "So far.",
+        " and on.",
+    ]
+    silent = (TextPinned, PinRemoved, ContinuationAsked, SummaryDropped, ContextRestored)
+    shown = (logged for logged in log.logged if not isinstance(logged.event, silent))
+    assert replayed(log.logged) == replayed(shown)
 
 
 def test_no_text_of_a_recipe_or_of_a_framing_is_replayed() -> None:

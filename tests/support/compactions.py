@@ -36,6 +36,7 @@ class ShownCompaction:
     :ivar statuses: every status that was shown, in order.
     :ivar chunks: the summary as it streamed.
     :ivar text: what its last word said: the summary, or the error.
+    :ivar receipt: what it said besides: what the compaction did and cost.
     :ivar lines: every line that was about it.
     """
 
@@ -43,6 +44,7 @@ class ShownCompaction:
     statuses: list[str] = field(default_factory=list[str])
     chunks: str = ""
     text: str = ""
+    receipt: str = ""
     lines: list[Line] = field(default_factory=list[Line])
 
 
@@ -68,9 +70,13 @@ def _note(compaction: ShownCompaction, line: Line) -> None:
     if "status" in update:
         compaction.statuses.append(update["status"])
     if line.update_kind == "compaction_update":
-        compaction.text = update.get("error") or "".join(block["text"] for block in update.get("summary") or ())
+        said = [block["text"] for block in update.get("summary") or ()]
+        compaction.text = update.get("error") or "".join(said[:1])
+        compaction.receipt = "".join(said[1:])
     elif content := update.get("content"):
-        compaction.chunks = compaction.text = "".join(item["content"]["text"] for item in content)
+        said = [item["content"]["text"] for item in content]
+        compaction.chunks = compaction.text = said[0]
+        compaction.receipt = "".join(said[1:])
 
 
 def bare(body: Mapping[str, Any]) -> dict[str, Any]:

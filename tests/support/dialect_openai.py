@@ -1,24 +1,32 @@
 """A `Reply` in the words of OpenAI's Responses API and of Chat Completions, as openai 3.54.0 reads them.
 
-Owns the event shapes of `POST /v1/responses` and `POST /v1/chat/completions`, their errors and the list of models.
+Owns the event shapes of `POST /v1/responses` and `POST /v1/chat/completions`, their compactions, their errors (Gemini's
+at this API too) and the list of models.
 Thinking becomes a reasoning summary in Responses and `reasoning_content` (which compatible servers send) in Chat.
 Knows nothing of HTTP or of the script's order.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from typing import Any
 
 from support.replies import Event, Part, Reply, Usage
 
 CREATED = 1_767_225_600
-INCOMPLETE = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+SEAL = "sealed-"
+INCOMPLETE = {
+    "max_tokens": "max_output_tokens",
+    "model_context_window_exceeded": "max_output_tokens",
+    "content_filter": "content_filter",
+}
 FINISH = {
     "end_turn": "stop",
     "refusal": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
 }
 STATUS_TYPES = {401: "invalid_request_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
@@ -29,6 +37,33 @@ def error(status: int, message: str) -> dict[str, Any]:
     """The body of an answer that is an error."""
     kind = STATUS_TYPES.get(status, "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": STATUS_CODES.get(status)}}
+
+
+def google_error(status: int, message: str) -> list[dict[str, Any]]:
+    """The same as Gemini's servers send it: in a list, with their own words for statuses."""
+    word = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+    return [{"error": {"code": status, "message": message, "status": word.get(status, "INTERNAL")}}]
+
+
+def responses_overflow(tokens: int, most: int) -> tuple[int, Any]:
+    """Status and body for an input that is too long."""
+    body = error(400, "Your input exceeds the context window of this model. Please adjust your input and try again.")
+    body["error"] |= {"param": "input", "code": "context_length_exceeded"}
+    return 400, body
+
+
+def chat_overflow(tokens: int, most: int) -> tuple[int, Any]:
+    """Status and body for messages that are too long."""
+    said = f"This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} tokens."
+    body = error(400, f"{said} Please reduce the length of the messages.")
+    body["error"] |= {"param": "messages", "code": "context_length_exceeded"}
+    return 400, body
+
+
+def google_overflow(tokens: int, most: int) -> tuple[int, Any]:
+    """Status and body for messages that are too long, as Gemini's servers send them."""
+    said = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
+    return 400, google_error(400, said)
 
 
 def model(name: str) -> dict[str, Any]:
@@ -52,6 +87,60 @@ def responses_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
     usage = _responses_usage(reply.usage_for(request))
     response = _response(request, number, "incomplete" if reason else "completed", items, usage)
     return {**response, "incomplete_details": {"reason": reason} if reason else None}
+
+
+def compacted(reply: Reply, request: Any, number: int) -> dict[str, Any]:
+    """The answer to `POST /v1/responses/compact`: the user's messages, and the reply's text as if it were encrypted.
+
+    A reply without text leaves the compaction out.
+    """
+    text = "".join(part.text for part in reply.parts(number) if part.kind == "text")
+    given = request.get("input") or []
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    output = [
+        {"type": "message", "id": f"msg_{number}_{index}", "status": "completed", **item, "content": _given(item)}
+        for index, item in enumerate(items)
+        if item.get("role") == "user"
+    ]
+    if text:
+        output.append({"id": f"cmp_{number}", "type": "compaction", "encrypted_content": _seal(text)})
+    return {
+        "id": f"resp_{number}",
+        "object": "response.compaction",
+        "created_at": CREATED,
+        "output": output,
+        "usage": _responses_usage(reply.usage_for(request)),
+    }
+
+
+def responses_problem(request: Any, betas: str) -> tuple[int, Any] | None:
+    """Status and body for a request with a compaction in it that was not made here."""
+    given = request.get("input") or []
+    for item in given if isinstance(given, list) else []:
+        if item.get("type") == "compaction" and not str(item.get("encrypted_content")).startswith(SEAL):
+            body = error(400, f"The encrypted content for item {item.get('id')} could not be verified.")
+            body["error"] |= {"param": "input", "code": "invalid_encrypted_content"}
+            return 400, body
+    return None
+
+
+def compact_problem(request: Any, betas: str) -> tuple[int, Any] | None:
+    """The same for `POST /v1/responses/compact`, and for parameters that it does not have."""
+    known = {"model", "input", "instructions", "previous_response_id", "prompt_cache_key", "service_tier"}
+    if unknown := sorted(set(request) - known):
+        body = error(400, f"Unknown parameter: '{unknown[0]}'.")
+        body["error"] |= {"param": unknown[0], "code": "unknown_parameter"}
+        return 400, body
+    return responses_problem(request, betas)
+
+
+def _given(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content") or []
+    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+
+
+def _seal(text: str) -> str:
+    return SEAL + base64.b64encode(text.encode()).decode()
 
 
 def responses_error_event(kind: str, number: int) -> Event:

@@ -21,7 +21,9 @@ from acp_agent.conversation.events import (
     CallView,
     Carried,
     CompactionFailed,
+    ContextRestored,
     ContextSwapped,
+    ContinuationAsked,
     Diff,
     Event,
     FileVersion,
@@ -33,9 +35,15 @@ from acp_agent.conversation.events import (
     PartialAnswer,
     PermissionGranted,
     Pinned,
+    PinRemoved,
     PlanChanged,
     PlanEntry,
+    Receipt,
+    RestoredEntry,
+    Rewritten,
     SessionStarted,
+    SummaryDropped,
+    TextPinned,
     ThoughtLevelChanged,
     TitleChanged,
     ToolReturned,
@@ -43,8 +51,10 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
+from acp_agent.conversation.memory import CommandFact, ErrorFact, FileFact, Ledger, Memory, Pin, Quote
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    CompactedBlock,
     Image,
     JsonValue,
     Resource,
@@ -81,6 +91,23 @@ _CARRIED = Carried(
     grants=("edit", "execute:make"),
     cost=0.25,
     turn_from=3,
+    memory=Memory(
+        pins=(Pin(2, "prices are cents"),),
+        next_pin=4,
+        rules=(Quote(3, "Never edit main."),),
+        rules_elsewhere=(5, 9),
+        requests=(Quote(3, "Fix the total."),),
+        ledger=Ledger(
+            files=(FileFact("/shop/cart.py", "edited", (1, 40), "9f86d0", 6, stale=True, gone=True),),
+            commands=(CommandFact("pytest -q", 1, True, "2 failed", 8, stale=True, failed=True),),
+            errors=(ErrorFact("pytest -q", "AssertionError", 8),),
+            urls=("https://example.org/prices",),
+            branch="fix-total",
+            head="e3b0c4",
+            through=8,
+        ),
+        language="German",
+    ),
 )
 _USAGE = Usage(10, 20, 30, 40, 0.0125)
 
@@ -124,17 +151,58 @@ _EXAMPLES: tuple[Event, ...] = (
         message_id="msg_4",
         trigger="overflow",
         summary="The total is fixed.",
-        sent=(Text("What happened so far: the total is fixed."),),
+        sent=(
+            CompactedBlock("openai", {"id": "cmp_1", "encrypted_content": "c2ln"}, "The total is fixed."),
+            Text("What happened so far: the total is fixed."),
+        ),
         keep_from=7,
         carried=_CARRIED,
         tokens_before=90000,
         tokens_after=4000,
-        pinned=(Pinned(3, _PROMPT),),
+        pinned=(Pinned(3, _PROMPT, shortened=True),),
         usage=_USAGE,
         recipe="compact",
         digest="e3b0c4",
+        strategy="native",
+        rewritten=(
+            Rewritten(3, _PROMPT),
+            Rewritten(8, AssistantMessage("msg_5", (Text("I look […]"),), "anthropic/claude")),
+            Rewritten(9, ToolResult("call_3", (Text("[left out]"),), True)),
+        ),
+        files=(FileVersion("/shop/cart.py", "9f86d0"),),
+        fold_from=5,
+        earlier=(2, 4),
+        receipt=Receipt(
+            summarised=5,
+            kept=3,
+            rewritten=2,
+            requests=1,
+            seconds=4.5,
+            waited=0.5,
+            cached=0.75,
+            unverified=("the price was 5",),
+            missing=("Next steps",),
+            notes=("The first summary was empty.",),
+        ),
+    ),
+    ContextRestored(
+        compaction_id="compaction_1",
+        undone=10,
+        entries=(
+            RestoredEntry(2, UserMessage("msg_6", (Text("What happened before."),)), summary=True),
+            RestoredEntry(3, _PROMPT, shortened=True),
+            RestoredEntry(11, UserMessage("msg_7", (Text("Go on."),)), note=True),
+        ),
+        carried=_CARRIED,
+        tokens=90000,
+        files=(FileVersion("/shop/gone.py", None),),
+        earlier=(2, 4),
     ),
     CompactionFailed("compaction_2", "threshold", "failed", "The summary was empty.", _USAGE),
+    SummaryDropped(_USAGE),
+    TextPinned("msg_8", 3, "prices are cents", "The user pinned: prices are cents"),
+    PinRemoved("msg_9", 3, "The user took a pin back: prices are cents"),
+    ContinuationAsked("msg_10", "Go on where you stopped."),
 )
 EXAMPLES: dict[str, Event] = {event.kind: event for event in _EXAMPLES}
 """One event of each kind, with every field set to something that is not its default."""
@@ -180,6 +248,8 @@ def _values(hint: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin is Union or origin is types.UnionType:
         return st.one_of([_values(of, text) for of in arguments])
+    if origin is tuple and arguments[1:] != (...,):
+        return st.tuples(*(_values(of, text) for of in arguments))
     if origin is tuple:
         return st.lists(_values(arguments[0], text), max_size=3).map(tuple)
     if origin is dict:

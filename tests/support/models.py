@@ -10,61 +10,54 @@
 
 Speaks Anthropic Messages, OpenAI Responses and Chat Completions, all at once by path, with token counts, models and
 Ollama's list of tags; `dialect` only says what `env()` and `model` stand for. A call with no reply left gets status 400
-and fails the test at the end. When a client hangs up in mid-answer, `server.wait_aborted()` returns. Owns playing the
-script (`support.replies`) and the record of the requests.
+and fails the test at the end. When a client hangs up in mid-answer, `server.wait_aborted()` returns.
+
+    model_server([...], dialect="google")                          # Chat Completions at Gemini's path, with its errors
+    model_server([...], max_prompt_tokens=2_000)                   # longer requests are refused in the dialect's words
+
+A request for a compaction (`compaction` in a body for `/v1/messages`; `/v1/responses/compact`) is a call like others:
+the text of its reply is the summary, and a reply without text makes none (nor one with another stop, with Anthropic).
+What is sent back of a compaction is checked as the APIs check it: header, place and signature with Anthropic, the seal
+with OpenAI. Refused calls take no reply from the script.
+
+Owns playing the script (`support.replies`) and the record of the requests.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 
 from support import dialect_anthropic, dialect_openai
+from support.dialects import ANTHROPIC, CALLS, GOOGLE_PATH, RESPONSES, Dialect, Refusal
 from support.http_server import Exchange, Request, http_server
-from support.replies import BEFORE_HEADERS, Event, Reply, ToolCall, Usage
+from support.replies import BEFORE_HEADERS, Reply, ToolCall, Usage
 from support.waiting import Changes
 
 __all__ = ["BEFORE_HEADERS", "ModelServer", "Reply", "Request", "ToolCall", "Usage", "model_server"]
 
 KEY = "test-key"
-DialectName = Literal["anthropic", "openai", "chat", "ollama"]
+DialectName = Literal["anthropic", "openai", "chat", "google", "ollama"]
 Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
 MODELS: dict[DialectName, str] = {
     "anthropic": "claude-test",
     "openai": "gpt-test",
     "chat": "chat-test",
+    "google": "gemini-test",
     "ollama": "llama-test",
 }
-PROVIDERS: dict[DialectName, str] = {"anthropic": "anthropic", "openai": "openai", "chat": "local", "ollama": "ollama"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    events: Callable[[Reply, Any, int], Iterator[Event]]
-    whole: Callable[[Reply, Any, int], dict[str, Any]]
-    error: Callable[[int, str], dict[str, Any]]
-    error_event: Callable[[str, int], Event]
-
-
-_ANTHROPIC = _Dialect(
-    dialect_anthropic.events, dialect_anthropic.whole, dialect_anthropic.error, dialect_anthropic.error_event
-)
-_RESPONSES = _Dialect(
-    dialect_openai.responses_events,
-    dialect_openai.responses_whole,
-    dialect_openai.error,
-    dialect_openai.responses_error_event,
-)
-_CHAT = _Dialect(
-    dialect_openai.chat_events, dialect_openai.chat_whole, dialect_openai.error, dialect_openai.chat_error_event
-)
-_CALLS = {"/v1/messages": _ANTHROPIC, "/v1/responses": _RESPONSES, "/v1/chat/completions": _CHAT}
+PROVIDERS: dict[DialectName, str] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "chat": "local",
+    "google": "google",
+    "ollama": "ollama",
+}
 
 
 class ModelServer:
@@ -73,16 +66,21 @@ class ModelServer:
     :ivar requests: every HTTP request, also for models and token counts, in order of arrival.
     :ivar calls: those which asked a model to answer, in order of arrival.
     :ivar windows: context window in tokens by model; a model that is not here is unknown to `GET /v1/models/{id}`.
+    :ivar max_prompt_tokens: longer calls are refused without taking a reply from the script; None lets all pass.
     :ivar key: every other key is refused by Anthropic's and OpenAI's paths; None lets all pass.
     """
 
-    def __init__(self, script: Script, dialect: DialectName, context_window: int | None) -> None:
+    def __init__(
+        self, script: Script, dialect: DialectName, context_window: int | None, max_prompt_tokens: int | None = None
+    ) -> None:
         self.dialect: DialectName = dialect
         self.base_url = ""
         self.key: str | None = KEY
         self.requests: list[Request] = []
         self.calls: list[Request] = []
-        self.windows: dict[str, int | None] = dict.fromkeys(MODELS.values(), context_window)
+        self.max_prompt_tokens = max_prompt_tokens
+        names = [name for kind, name in MODELS.items() if kind != "google" or dialect == "google"]
+        self.windows: dict[str, int | None] = dict.fromkeys(names, context_window)
         self.problems: list[str] = []
         self._answer = script if callable(script) else None
         self._replies: list[Reply] = [] if callable(script) else list(script)
@@ -97,14 +95,14 @@ class ModelServer:
         return f"{PROVIDERS[self.dialect]}/{MODELS[self.dialect]}"
 
     def env(self, dialect: DialectName | None = None) -> dict[str, str]:
-        """The environment that sends an agent here; `chat` and `ollama` need `write_config` as well."""
+        """The environment that sends an agent here; `chat`, `google` and `ollama` need `write_config` as well."""
         dialect = dialect or self.dialect
         env = {"ACP_AGENT_MODEL": f"{PROVIDERS[dialect]}/{MODELS[dialect]}"}
         if dialect == "anthropic":
             return env | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": self.base_url}
         if dialect == "openai":
             return env | {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{self.base_url}/v1"}
-        return env | {"LOCAL_API_KEY": KEY}
+        return env | {"GEMINI_API_KEY" if dialect == "google" else "LOCAL_API_KEY": KEY}
 
     def write_config(self, home: Path, more: Mapping[str, Any] | None = None) -> Path:
         """Write the agent's `config.yaml` with this server as the provider `local`, and as `ollama`.
@@ -116,7 +114,10 @@ class ModelServer:
         local = {"kind": "openai-chat", "base_url": url, "api_key_env": "LOCAL_API_KEY"}
         path = home / "state" / "config.yaml"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        config = {"providers": {"local": local, "ollama": {"base_url": url}}, **(more or {})}
+        providers: dict[str, Any] = {"local": local, "ollama": {"base_url": url}}
+        if self.dialect == "google":
+            providers["google"] = {"base_url": f"{self.base_url}{GOOGLE_PATH}/"}
+        config = {"providers": providers, **(more or {})}
         path.write_text(json.dumps(config, indent=2))  # JSON is YAML
         return path
 
@@ -165,16 +166,25 @@ class ModelServer:
         request = exchange.request
         request.on_end = self._changes.notify
         self.requests.append(request)
-        dialect = _CALLS.get(request.path) if request.method == "POST" else None
+        dialect = CALLS.get(request.path) if request.method == "POST" else None
         if not self._admitted(request):
             await exchange.respond(401, self._error(request)(401, "invalid x-api-key"))
         elif dialect is not None:
             self.calls.append(request)
             self._changes.notify()
-            await self._play(exchange, dialect)
+            if refusal := self._refusal(request, dialect):
+                await exchange.respond(*refusal)
+            else:
+                await self._play(exchange, dialect)
         else:
             self._changes.notify()
             await self._inform(exchange)
+
+    def _refusal(self, request: Request, dialect: Dialect) -> Refusal | None:
+        tokens = sum(len(text) for text in request.strings()) // 4
+        if self.max_prompt_tokens is not None and tokens > self.max_prompt_tokens:
+            return dialect.overflow(tokens, self.max_prompt_tokens)
+        return dialect.problem(request.body, request.headers.get("anthropic-beta", ""))
 
     def _admitted(self, request: Request) -> bool:
         if self.key is None or request.path == "/v1/chat/completions" or not request.path.startswith("/v1/"):
@@ -182,11 +192,11 @@ class ModelServer:
         offered = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         return offered == self.key or (request.path == "/v1/models" and self.dialect in ("chat", "ollama"))
 
-    def _error(self, request: Request) -> Callable[[int, str], dict[str, Any]]:
-        return _CALLS[request.path].error if request.path in _CALLS else self._dialect_of(request).error
+    def _error(self, request: Request) -> Callable[[int, str], Any]:
+        return CALLS[request.path].error if request.path in CALLS else self._dialect_of(request).error
 
-    def _dialect_of(self, request: Request) -> _Dialect:
-        return _ANTHROPIC if "anthropic-version" in request.headers else _RESPONSES
+    def _dialect_of(self, request: Request) -> Dialect:
+        return ANTHROPIC if "anthropic-version" in request.headers else RESPONSES
 
     def _next_reply(self, request: Request) -> Reply:
         if self._answer is not None:
@@ -202,7 +212,7 @@ class ModelServer:
         self.problems.append(problem)
         return Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": problem[:200]}})
 
-    async def _play(self, exchange: Exchange, dialect: _Dialect) -> None:
+    async def _play(self, exchange: Exchange, dialect: Dialect) -> None:
         request, number = exchange.request, len(self.calls)
         reply = self._next_reply(request)
         if reply.hold_after == BEFORE_HEADERS:
@@ -219,7 +229,7 @@ class ModelServer:
         else:
             await self._stream(exchange, dialect, reply, number)
 
-    async def _stream(self, exchange: Exchange, dialect: _Dialect, reply: Reply, number: int) -> None:
+    async def _stream(self, exchange: Exchange, dialect: Dialect, reply: Reply, number: int) -> None:
         await exchange.start(headers=reply.headers)
         deltas = 0
         # What happens after N deltas happens before the next one, or before the stream's end where none follows.
@@ -260,7 +270,7 @@ class ModelServer:
         elif what == ("POST", "/v1/responses/input_tokens"):
             tokens = len(json.dumps(request.body)) // 4
             await exchange.respond(200, {"object": "response.input_tokens", "input_tokens": tokens})
-        elif what == ("GET", "/v1/models"):
+        elif what in {("GET", "/v1/models"), ("GET", f"{GOOGLE_PATH}/models")}:
             models = [self._model(name, anthropic) for name in self.windows]
             page = {"has_more": False, "first_id": None, "last_id": None} if anthropic else {"object": "list"}
             await exchange.respond(200, {"data": models, **page})
@@ -283,16 +293,21 @@ class ModelServer:
 
 @asynccontextmanager
 async def model_server(
-    script: Script = (), dialect: DialectName = "anthropic", *, context_window: int | None = 200_000
+    script: Script = (),
+    dialect: DialectName = "anthropic",
+    *,
+    context_window: int | None = 200_000,
+    max_prompt_tokens: int | None = None,
 ) -> AsyncGenerator[ModelServer, None]:
     """Serve a script until the block ends.
 
     :param script: replies in the order of the model calls, or a function from a call's JSON to its reply.
     :param dialect: what `env()` and `model` default to; `chat` is a custom OpenAI-compatible provider.
     :param context_window: tokens that the models say they take; None says nothing.
+    :param max_prompt_tokens: tokens that they really take, a quarter of the characters of all strings in the body.
     :raises AssertionError: at the end, when a call found no reply, unless the body of the `async with` raised already.
     """
-    server = ModelServer(script, dialect, context_window)
+    server = ModelServer(script, dialect, context_window, max_prompt_tokens)
     async with http_server(server.serve) as server.base_url:
         try:
             yield server

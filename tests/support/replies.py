@@ -80,7 +80,8 @@ class Part:
 class Reply:
     """The answer to one model call. Deltas are pieces of thinking, then of text, then of tool calls' arguments.
 
-    :ivar stop: `end_turn`, `tool_use`, `max_tokens`, `refusal`, `content_filter`, `pause_turn` and others that the
+    :ivar stop: `end_turn`, `tool_use`, `max_tokens`, `refusal`, `content_filter`, `pause_turn`,
+        `model_context_window_exceeded` (which OpenAI's dialects call what they call `max_tokens`) and others that the
         dialect has; None is `tool_use` with tool calls, else `end_turn`.
     :ivar usage: None estimates it from the length of the request and of the answer, four characters a token.
     :ivar delay: seconds before each delta.

@@ -130,7 +130,11 @@ async def test_openais_sdk_reads_answers_that_are_not_streamed_and_models() -> N
 
 @pytest.mark.parametrize(
     ("stop", "status", "finish"),
-    [("max_tokens", "incomplete", "length"), ("refusal", "completed", "stop")],
+    [
+        ("max_tokens", "incomplete", "length"),
+        ("model_context_window_exceeded", "incomplete", "length"),
+        ("refusal", "completed", "stop"),
+    ],
 )
 async def test_other_stop_reasons_reach_each_sdk_in_its_own_words(stop: str, status: str, finish: str) -> None:
     reply = Reply("No", stop=stop)
@@ -290,3 +294,92 @@ async def test_the_environment_and_the_config_point_here(tmp_path: Path) -> None
         config = yaml.safe_load(server.write_config(tmp_path, {"max_turn_requests": 3}).read_text())
     assert config["max_turn_requests"] == 3
     assert config["providers"]["local"]["base_url"] == f"{server.base_url}/v1"
+
+
+BLOCK = {"compaction": {"type": "summarize"}}
+BETAS = ["compact-2026-09-04"]
+
+
+async def test_anthropics_sdk_reads_a_compaction_and_sends_it_back() -> None:
+    replies = [Reply("So far.", usage=Usage(10, 5, cache_read=80)), Reply("One."), Reply("Hi")]
+    async with model_server(replies) as server, anthropic(server) as client:
+        async with client.beta.messages.stream(**{**ASK, **BLOCK}, betas=BETAS) as stream:
+            streamed = await stream.get_final_message()
+        whole = await client.beta.messages.create(**{**ASK, **BLOCK}, betas=BETAS)
+        (block,) = whole.content
+        history = [{"role": "assistant", "content": [block.to_dict()]}, *ASK["messages"]]
+        answer = await client.beta.messages.create(**{**ASK, "messages": history}, betas=BETAS)
+    assert [(found.type, found.content) for found in streamed.content] == [("compaction", "So far.")]  # pyright: ignore[reportAttributeAccessIssue]
+    assert streamed.stop_reason == whole.stop_reason == "compaction"
+    assert (streamed.usage.input_tokens, streamed.usage.output_tokens) == (0, 0)
+    (iteration,) = streamed.usage.iterations or []
+    assert (iteration.type, iteration.input_tokens, iteration.cache_read_input_tokens) == ("compaction", 10, 80)
+    assert answer.stop_reason == "end_turn"
+    assert len(server.calls) == 3
+
+
+async def test_a_compaction_that_is_sent_back_wrongly_is_refused_as_the_api_does() -> None:
+    async with model_server([Reply("So far.")]) as server, anthropic(server) as client:
+        made = await client.beta.messages.create(**{**ASK, **BLOCK}, betas=BETAS)
+        block = made.content[0].to_dict()
+        wrong: list[tuple[list[dict[str, Any]], list[str], str]] = [
+            ([block], [], "not one of the expected"),
+            ([{"type": "text", "text": "x"}, block], BETAS, "first"),
+            ([block, block], BETAS, "more than one"),
+            ([{**block, "content": "Other."}], BETAS, "signature"),
+        ]
+        for content, betas, problem in wrong:
+            messages: Any = [{"role": "user", "content": content}]
+            with pytest.raises(AnthropicStatusError, match=problem):
+                await client.beta.messages.create(**{**ASK, "messages": messages}, betas=betas)
+        with pytest.raises(AnthropicStatusError, match="requires anthropic-beta"):
+            await client.beta.messages.create(**{**ASK, **BLOCK})
+
+
+async def test_openais_sdk_reads_a_compaction_and_sends_it_back() -> None:
+    replies = [Reply("So far.", usage=Usage(10, 5, cache_read=80)), Reply("Hi")]
+    async with model_server(replies) as server, openai(server) as client:
+        made = await client.responses.compact(model="gpt-test", input=[{"role": "user", "content": "Hello"}])
+        items: Any = [item.to_dict(warnings=False) for item in made.output]  # the SDK types them as the model's
+        answer = await client.responses.create(model="gpt-test", input=[*items, {"role": "user", "content": "Go on"}])
+        items[-1]["encrypted_content"] = "other"
+        with pytest.raises(APIError, match="could not be verified"):
+            await client.responses.create(model="gpt-test", input=items)
+    assert made.object == "response.compaction"
+    assert [item.type for item in made.output] == ["message", "compaction"]
+    assert (made.usage.input_tokens, made.usage.input_tokens_details.cached_tokens) == (90, 80)
+    assert answer.output_text == "Hi"
+
+
+@pytest.mark.parametrize("base", ["v1", "v1beta/openai"])
+async def test_longer_prompts_than_the_server_takes_are_refused_and_cost_no_reply(base: str) -> None:
+    long: Any = [{"role": "user", "content": "word " * 200}]
+    async with (
+        model_server([Reply("Hi")] * 3, max_prompt_tokens=100) as server,
+        anthropic(server) as claude_client,
+        AsyncOpenAI(api_key="test-key", base_url=f"{server.base_url}/{base}/", max_retries=0) as client,
+    ):
+        with pytest.raises(AnthropicStatusError, match=r"prompt is too long: \d+ tokens > 100 maximum"):
+            await claude_client.messages.create(**{**ASK, "messages": long})
+        with pytest.raises(APIError) as refused:
+            await client.chat.completions.create(**{**CHAT, "messages": long})
+        said = "maximum context length is 100" if base == "v1" else "The input token count"
+        assert said in json.dumps(refused.value.body)
+        if base == "v1":
+            with pytest.raises(APIError, match="exceeds the context window") as caught:
+                await client.responses.create(**{**RESPONSES, "input": long})
+            assert caught.value.code == "context_length_exceeded"
+        assert server.remaining == 3
+        await client.chat.completions.create(**CHAT)
+        await claude_client.messages.create(**ASK)
+
+
+async def test_the_google_preset_points_here(tmp_path: Path) -> None:
+    async with model_server([Reply("Hi")], dialect="google") as server:
+        assert server.model == "google/gemini-test"
+        assert server.env()["GEMINI_API_KEY"] == "test-key"
+        config = yaml.safe_load(server.write_config(tmp_path).read_text())
+        base_url = config["providers"]["google"]["base_url"]
+        async with AsyncOpenAI(api_key="test-key", base_url=base_url, max_retries=0) as client:
+            assert "gemini-test" in [model.id async for model in client.models.list()]
+            assert (await client.chat.completions.create(**CHAT)).choices[0].message.content == "Hi"

@@ -31,7 +31,7 @@ async def complaint(workspace: Workspace, tool: str, **arguments: JsonValue) -> 
 
 
 def test_the_tools_come_in_a_fixed_order() -> None:
-    assert [tool.name for tool in TOOLS] == ["read", "write", "edit", "list", "glob", "grep", "shell", "plan"]
+    assert [tool.name for tool in TOOLS] == ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

@@ -45,8 +45,35 @@ async def test_signals_and_time_limits_are_told_from_exit_codes(workspace: Works
 async def test_a_command_runs_in_a_directory_of_the_session(workspace: Workspace) -> None:
     workspace.file("sub/x")
     assert "stdout:\nx\n" in await workspace.text("shell", command="ls", cwd="sub")
-    assert "outside the session's directories" in await refusal(workspace, "shell", command="ls", cwd="..")
     assert "does not exist" in await refusal(workspace, "shell", command="ls", cwd="absent")
+    assert "is a file" in await refusal(workspace, "shell", command="ls", cwd="sub/x")
+
+
+async def test_a_directory_outside_is_shown_and_asked_for_whatever_links_lead_there(workspace: Workspace) -> None:
+    (workspace.root / "link").symlink_to(workspace.root.parent)
+    inside = await workspace.prepare("shell", command="ls")
+    for cwd in ("..", "link"):
+        prepared = await workspace.prepare("shell", command="ls", cwd=cwd)
+        assert prepared.access.outside == (workspace.root.parent,)
+        assert prepared.view.title == f"ls (in {workspace.root.parent})"
+        # "Always" for one says nothing about the other, also where the directory looks like a word of the command.
+        assert prepared.access.subject != inside.access.subject
+        [part] = (await workspace.run(prepared)).parts
+        assert "stdout:\nproject\n" in part.text  # type: ignore[union-attr]
+    # What is not there is only told of once it was allowed to look.
+    absent = await workspace.prepare("shell", command="ls", cwd="../absent")
+    with pytest.raises(ToolError, match="does not exist"):
+        await workspace.run(absent)
+
+
+async def test_a_directory_that_became_a_link_out_of_the_project_meanwhile_is_not_used(workspace: Workspace) -> None:
+    workspace.file("sub/x")
+    prepared = await workspace.prepare("shell", command="touch made", cwd="sub")
+    (workspace.root / "sub").rename(workspace.root / "moved")
+    (workspace.root / "sub").symlink_to(workspace.root.parent)
+    with pytest.raises(ToolError, match="leads somewhere else"):
+        await workspace.run(prepared)
+    assert not (workspace.root.parent / "made").exists()
 
 
 async def test_the_title_is_the_first_line(workspace: Workspace) -> None:
@@ -72,16 +99,18 @@ class EditorTerminal:
         on_output: Callable[[str], Awaitable[None]],
     ) -> CommandResult:
         await on_start("terminal-1")
-        return CommandResult(f"{command}\r\n\x1b[1m" + "x" * 100_000, "", 0)
+        return CommandResult(f"{command}\r\n\x1b[1m" + "x" * 100_000, "", 0, merged=True)
 
 
 async def test_an_editors_terminal_is_reported_and_its_output_made_readable(workspace: Workspace) -> None:
     workspace.environment = Environment(
         workspace.root, (workspace.root,), workspace.environment.files, EditorTerminal(), workspace.seen
     )
-    text = await workspace.text("shell", command="make")
+    outcome = await workspace.call("shell", command="make")
+    text = outcome.parts[0].text  # type: ignore[union-attr]
     assert workspace.progress == [TerminalStarted("terminal-1")]
-    assert text.startswith("exit status: 0\nstdout:\nmake\nxxx")
+    assert text.startswith("exit status: 0\noutput (stdout and stderr together):\nmake\nxxx")
+    assert list(outcome.view.raw_output) == ["output", "exitCode"]  # type: ignore[arg-type]
     assert "characters cut …]" in text
     assert len(text) < OUTPUT_LIMIT + 100
 

@@ -1,0 +1,140 @@
+"""The model calls of one compaction: bounded in number, added up, and with errors that say what they mean here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import TypeAlias
+
+from acp_agent.conversation.messages import Usage
+from acp_agent.errors import (
+    CompactionError,
+    ContextOverflowError,
+    ModelError,
+    ModelStreamError,
+    SummaryOverflowError,
+)
+from acp_agent.llm.provider import (
+    Answered,
+    Compacted,
+    CompactedNothing,
+    ModelEvent,
+    ModelRequest,
+    NativeCompaction,
+    Retrying,
+    TextDelta,
+)
+
+ModelCall: TypeAlias = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
+Show: TypeAlias = Callable[[str], Awaitable[None]]
+
+_TOO_LARGE = (
+    "The conversation does not fit the model's context window any more, so the model cannot summarise it in one piece "
+    "either. The history is unchanged; choose a model with a larger window."
+)
+MAX_REQUESTS = 12
+"""Model requests of one compaction, those included that a provider had to be asked again for."""
+UNSEEN_RETRIES = 6
+"""Requests more that a provider's own compaction may have taken: it is tried again out of sight."""
+
+
+class ModelCalls:
+    """Asks one model, and counts.
+
+    :param call: the model call.
+    :param show: told the summary's text as it streams.
+    :param begin: told before each request; what it does at the first, the user sees as the beginning.
+    :ivar requests: how many were made.
+    :ivar usage: of all answers so far; None before the first.
+    """
+
+    def __init__(
+        self, call: ModelCall, show: Show | None = None, begin: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._call = call
+        self._show = show
+        self._begin = begin
+        self.requests = 0
+        self._unseen = 0
+        self.usage: Usage | None = None
+
+    @property
+    def cached(self) -> float | None:
+        """Share of all prompts so far that the provider read from its cache."""
+        if self.usage is None or not self.usage.prompt_tokens:
+            return None
+        return self.usage.cache_read_tokens / self.usage.prompt_tokens
+
+    async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
+        """Ask once.
+
+        :param shown: whether the answer is the summary that the user watches.
+        :raises SummaryOverflowError: the request does not fit the model's window.
+        :raises CompactionError: the answer broke off, or too many requests were made.
+        :raises ModelError: the model could not be asked.
+        """
+        self._count()
+        if self._begin is not None:
+            await self._begin()
+        try:
+            async with aclosing(self._call(request)) as stream:
+                async for event in stream:
+                    if isinstance(event, Answered):
+                        self.spent(event.usage)
+                        return event
+                    if isinstance(event, Retrying):
+                        self._count()
+                    elif isinstance(event, TextDelta) and shown and self._show is not None:
+                        await self._show(event.text)
+        except ContextOverflowError as error:
+            raise SummaryOverflowError(_TOO_LARGE) from error
+        except ModelStreamError as error:
+            raise CompactionError(
+                "The summary broke off before its end (the connection was lost, or the model failed), so it was not "
+                "used. The history is unchanged; try /compact again."
+            ) from error
+        except ModelError as error:
+            raise type(error)(f"No summary was written, and the history is unchanged. {error}") from error
+        raise CompactionError("The model's answer ended without an end. The history is unchanged; try again.")
+
+    async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
+        """Have the provider compact, once.
+
+        :raises SummaryOverflowError: the conversation does not fit the model's window.
+        :raises ModelError: the provider could not be asked.
+        """
+        self._count()
+        if self._begin is not None:
+            await self._begin()
+        try:
+            compacted = await native.compact(request, instructions)
+        except ContextOverflowError as error:
+            raise SummaryOverflowError(_TOO_LARGE) from error
+        except ModelError as error:
+            self._unseen += UNSEEN_RETRIES
+            if isinstance(error.__cause__, CompactedNothing):
+                self.spent(error.__cause__.usage)
+            raise type(error)(f"The provider compacted nothing, and the history is unchanged. {error}") from error
+        self._unseen += UNSEEN_RETRIES
+        self.spent(compacted.usage)
+        return compacted
+
+    def spent(self, usage: Usage) -> None:
+        """Add the usage of an answer."""
+        before = self.usage or Usage()
+        costs = [each.cost for each in (before, usage) if each.cost is not None]
+        self.usage = Usage(
+            before.input_tokens + usage.input_tokens,
+            before.output_tokens + usage.output_tokens,
+            before.cache_read_tokens + usage.cache_read_tokens,
+            before.cache_write_tokens + usage.cache_write_tokens,
+            sum(costs) if costs else None,
+        )
+
+    def _count(self) -> None:
+        if self.requests + self._unseen >= MAX_REQUESTS:
+            raise CompactionError(
+                f"No summary was written in {MAX_REQUESTS} requests to the model. The history is unchanged; try again "
+                "later, or choose another model."
+            )
+        self.requests += 1

@@ -1,0 +1,113 @@
+"""What a summary says that the user said: where it stands, and whether a message of the user is behind it.
+
+The measure: the content words of the sentence (no stop words, no case, at most five letters of each, no plural `s`)
+that also stand in one message of the user, as a share of all of them; at least `SUPPORTED` of them must. Words that
+only a tool or the assistant wrote do not count, except that a "yes" of the user takes in what the assistant had said
+before it. What stands in quotation marks must be found in the user's words as it is.
+
+A claim in another language than the user's messages cannot be measured so: then only its quotes, identifiers and
+numbers are looked up in the user's messages, and a claim that has none is let pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from acp_agent.compaction.provenance_source import Said, Source
+from acp_agent.compaction.provenance_words import AGREED, ALL_STOP_WORDS, NEGATED, PATTERNS, STOP_WORDS, SUPPOSED, YES
+
+SUPPORTED = 0.6
+
+_SENTENCE_END = re.compile(r"[.!?](?=[\"”»)*_]{0,4}\s)")
+_WORD = re.compile(r"[^\W_]+")
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»")
+_NAMED = re.compile(r"`([^`\n]+)`|\b(\w*[a-z\d]_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\d[\d.,]*\d)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence at `[start, end)` that says what the user said, and in which language it says so."""
+
+    start: int
+    end: int
+    text: str
+    language: str
+
+
+def claims(text: str, start: int, end: int) -> Iterator[Claim]:
+    """The sentences in a block of a summary that say what the user asked for, said, preferred or decided.
+
+    "If the user asks" and "the user has not said" claim nothing.
+
+    :param text: the summary, its code marks left in.
+    :param start: where the block begins; `end` likewise.
+    """
+    for first, last in _sentences(text, start, end):
+        sentence = text[first:last]
+        for language, pattern in PATTERNS.items():
+            found = pattern.search(sentence)
+            if found is None:
+                continue
+            if language == "en" and (NEGATED.search(sentence) or SUPPOSED.search(sentence[: found.start()])):
+                continue
+            yield Claim(first, last, sentence, language)
+            break
+
+
+def is_supported(claim: Claim, source: Source) -> bool:
+    """Whether a message of the user is behind a claim, by the measure that this module describes."""
+    quotes = [next(filter(None, match.groups())) for match in _QUOTED.finditer(claim.text)]
+    if not all(source.has_user_quote(quote) for quote in quotes if len(quote.split()) > 1):
+        return False
+    wanted = _keys(claim.text)
+    if not wanted:
+        return bool(source.said)
+    foreign: list[Said] = []
+    for said in source.said:
+        text = said.text
+        if AGREED.search(claim.text) and YES.match(text):
+            text = f"{said.before}\n{text}"
+        if len(wanted & _keys(text)) >= SUPPORTED * len(wanted):
+            return True
+        if _language(text) not in ("", claim.language):
+            foreign.append(said)
+    return bool(foreign) and _names_stand(claim.text, foreign)
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    first = start
+    for match in _SENTENCE_END.finditer(text, start, end):
+        if text[first : match.end()].strip():
+            yield _stripped(text, first, match.end())
+        first = match.end()
+    if text[first:end].strip():
+        yield _stripped(text, first, end)
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    said = text[start:end]
+    return end - len(said.lstrip()), start + len(said.rstrip())
+
+
+def _keys(text: str) -> frozenset[str]:
+    """The content words of a text, cut so that most forms of a word are the same."""
+    words = (word for word in _WORD.findall(text.casefold()) if word not in ALL_STOP_WORDS)
+    return frozenset((word[:-1] if word.endswith("s") and len(word) > 3 else word)[:5] for word in words)
+
+
+def _language(text: str) -> str:
+    """By its stop words; empty where it is too short to tell, `other` where it is written in other letters."""
+    letters = [character for character in text[:4_000] if character.isalpha()]
+    if sum(character > "\u024f" for character in letters) > 0.3 * len(letters):
+        return "other"
+    words = _WORD.findall(text[:4_000].casefold())
+    count, language = max((sum(word in stop for word in words), name) for name, stop in STOP_WORDS.items())
+    return language if count >= 2 else ""
+
+
+def _names_stand(claim: str, messages: list[Said]) -> bool:
+    names = [next(filter(None, match.groups())) for match in _NAMED.finditer(claim)]
+    said = "\n".join(message.text for message in messages)
+    return sum(name in said for name in names) * 2 >= len(names)

@@ -1,0 +1,28 @@
+"""Reading recorded sessions: one module for each form, told apart by what is in the file and not by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from acp_agent.compaction.evaluation.importers import claude_code, codex, mini_swe, swe_agent, transcript
+from acp_agent.compaction.evaluation.importers.reading import FORMS, read_document, wrong
+from acp_agent.compaction.evaluation.recording import Recording
+
+_IMPORTERS = (mini_swe, swe_agent, transcript, codex, claude_code)
+"""In the order in which they are asked; the more particular first."""
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a recorded session of any agent.
+
+    :raises AgentError: it has none of the known forms; names file and line, and says what was expected.
+    :raises OSError: it cannot be read.
+    """
+    document = read_document(path)
+    for importer in _IMPORTERS:
+        if importer.matches(document):
+            recording = importer.read(document, path.name)
+            if not recording.entries:
+                raise wrong(path, f"looks like a session of {importer.FORM}, but nothing was said in it")
+            return recording
+    raise wrong(path, f"is JSON of another form; {FORMS}")

@@ -1,0 +1,291 @@
+"""The pieces of a summary that can be looked up: paths, identifiers, numbers, addresses, quotes; and where they stand.
+
+Knows Markdown's inline marks as far as a piece or a mark behind it must not break them. It does not know the source.
+
+Not taken for pieces: words of prose, single digits without a unit, the numbers of lists and of citations, ordinals,
+a few names of products that look like code, and in headings everything but code, paths and addresses (so that a year in
+a title is none).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from acp_agent.compaction.sections import Block, blocks
+
+Kind: TypeAlias = Literal["path", "identifier", "number", "url", "quote"]
+
+CITATION = re.compile(
+    r"\[#(\d{1,18})(?:\s?[-–]\s?#?(\d{1,18}))?((?:[,;]\s?#\d{1,18}(?:\s?[-–]\s?#?\d{1,18})?)*)\](?!\()"
+)
+
+_URL = re.compile(r"\b[a-zA-Z][\w+.-]{1,15}://[^\s<>\"`“”„«»\x00]+")
+_LINK = re.compile(r"!?\[[^\[\]\n]*\](?:\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?: \"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
+_AUTOLINK = re.compile(r"<[a-zA-Z][\w+.-]{1,15}:[^\s<>]*>")
+_QUOTE = re.compile(r"\"([^\"]*)\"|“([^“”\"]*)[”\"]|„([^„“”\"]*)[“”\"]|«([^«»]*)»")
+_ATOM = re.compile(r"\d{1,3}(?:[,'’\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?|[\w./~@+$-]+")
+_NUMBER = re.compile(r"[vV]?(\d[\d_.,'’\u00a0\u202f]*)([^\W\d_]{0,8})")
+_RANGE = re.compile(r"L?\d[\d.]*(?:-L?\d[\d.]*)+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_HASH = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
+_UNIT_AFTER = re.compile(
+    r"[ \u00a0\u202f]?(?:%|(?:[munµ]s|s|sec|seconds?|min|minutes?|h|hours?|days?|[kKMGT]i?B|bytes|tokens|px)\b)"
+)
+_ORDINALS = ("st", "nd", "rd", "th")
+_CODE_WORD = re.compile(r"\w*[a-z\d]_\w*|_+[a-zA-Z]\w*|[A-Z][A-Z\d]*_\w+|[A-Z]+[a-z\d]+[A-Z]\w*|[a-z]+[A-Z]\w*")
+_KNOWN_EXTENSIONS = """
+bash bat bazel bin c cc cfg cjs clj cmake conf cpp cs css csv cts cxx db dart diff ex exs fish fs gif go gql gradle
+graphql h hh hpp hs html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mts nix
+patch pdf php pl png po proto ps1 py pyc pyi pyx r rb rs rst sass scala scss sh sql sqlite svelte svg swift tar tex tf
+toml ts tsv tsx txt vim vue wasm xhtml xml yaml yml zig zip zsh
+"""
+_EXTENSIONS = frozenset(_KNOWN_EXTENSIONS.split())
+_PRODUCTS = """
+JavaScript TypeScript CoffeeScript GitHub GitLab BitBucket OpenAI DeepSeek macOS iOS iPadOS PyPI PyCharm LaTeX
+PostgreSQL MySQL SQLite MongoDB GraphQL NumPy SciPy PyTorch TensorFlow WebSocket YouTube LinkedIn IntelliJ Node.js
+Next.js Vue.js Express.js e.g i.e
+"""
+_NAMES = frozenset(_PRODUCTS.split())
+_SHORTEST_QUOTE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece at `[start, end)` of the summary.
+
+    :ivar value: what is to be looked up; without marks, brackets of a call, units.
+    :ivar code: for a quote, that it stands in code marks and so counts with its case.
+    :ivar parts: pieces of it that may be looked up instead, where it is not found as a whole.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    value: str
+    code: bool = False
+    parts: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the code, the links, the quotes and the fences of a text stand; the limits take in their marks.
+
+    :ivar code: outer start, outer end, and between which offsets the code itself stands.
+    """
+
+    blocks: tuple[Block, ...]
+    code: tuple[tuple[int, int, int, int], ...]
+    links: tuple[tuple[int, int], ...]
+    quotes: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, text: str) -> Layout:
+        """Read a text once."""
+        found = tuple(blocks(text))
+        code: list[tuple[int, int, int, int]] = []
+        links: list[tuple[int, int]] = []
+        quotes: list[tuple[int, int]] = []
+        for block in found:
+            if block.kind == "fence":
+                continue
+            spans = list(_code_spans(text, block.start, block.end))
+            code += spans
+            rest = _blank(text[block.start : block.end], [(a - block.start, b - block.start) for a, b, _, _ in spans])
+            for pattern, into in ((_LINK, links), (_AUTOLINK, links), (_QUOTE, quotes)):
+                into += [(block.start + match.start(), block.start + match.end()) for match in pattern.finditer(rest)]
+        return cls(found, tuple(code), tuple(links), tuple(quotes))
+
+
+def pieces(text: str, layout: Layout) -> Iterator[Piece]:
+    """The pieces of a summary, block by block; quotes before what they contain, otherwise none overlaps another.
+
+    :param text: without the marks that a check has left in it.
+    """
+    for block in layout.blocks:
+        start, end = block.start, block.end
+        if block.kind == "fence":
+            yield from _fenced(text, start, end)
+            continue
+        heading = block.kind == "heading"
+        spans = layout.code[bisect_left(layout.code, (start,)) : bisect_left(layout.code, (end,))]
+        code = [(span[0] - start, span[1] - start) for span in spans]
+        rest = _blank(text[start:end], code)
+        if not heading:
+            for match in _QUOTE.finditer(rest):
+                inner = match.start() + 1, match.end() - 1
+                value = text[start + inner[0] : start + inner[1]]
+                if len(re.findall(r"\w+", value)) >= _SHORTEST_QUOTE:
+                    yield Piece("quote", start + inner[0], start + inner[1], value)
+        for _, _, inner_start, inner_end in spans:
+            yield from _code(text, inner_start, inner_end)
+        rest = _blank(rest, [match.span() for match in CITATION.finditer(rest)])
+        for match in _URL.finditer(rest):
+            address = _trim_url(match[0])
+            yield Piece("url", start + match.start(), start + match.start() + len(address), address)
+        rest = _blank(rest, [match.span() for match in _URL.finditer(rest)])
+        for piece in _atoms(rest, start):
+            if not heading or piece.kind == "path":
+                yield piece
+
+
+def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Runs of backticks paired with the next run of the same length, in one pass from each end."""
+    runs = [match.span() for match in re.compile("`+").finditer(text, start, end)]
+    partner: dict[int, int] = {}
+    seen: dict[int, int] = {}
+    for index in range(len(runs) - 1, -1, -1):
+        length = runs[index][1] - runs[index][0]
+        if length in seen:
+            partner[index] = seen[length]
+        seen[length] = index
+    index = 0
+    while index < len(runs):
+        other = partner.get(index)
+        if other is None:
+            index += 1
+            continue
+        yield runs[index][0], runs[other][1], runs[index][1], runs[other][0]
+        index = other + 1
+
+
+def _blank(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with these spans, which are in order, made unreadable and as long as before."""
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += [text[at:start], "\0" * (end - start)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _trim_url(address: str) -> str:
+    address = address.rstrip(".,;:!?'’*|]}")
+    while address.endswith(")") and address.count("(") < address.count(")"):
+        address = address[:-1].rstrip(".,;:!?'’*|]}")
+    return address
+
+
+def _code(text: str, start: int, end: int) -> Iterator[Piece]:
+    """What stands in code marks: one piece, looked up as a whole and then by its parts where it has no white space."""
+    said = text[start:end].strip()
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    end = start + len(said)
+    if not re.search(r"\w", said) or len(said) < 2:
+        return
+    if len(said.split()) > 1:
+        yield Piece("quote", start, end, said, code=True)
+        return
+    if _URL.fullmatch(said):
+        yield Piece("url", start, end, said)
+        return
+    inner = tuple(_atoms(said, start, code=True))
+    if len(inner) == 1 and inner[0].end - inner[0].start >= len(said) - 2:
+        kind = inner[0].kind
+    else:
+        kind = "path" if inner and inner[0].kind == "path" else "identifier"
+    if kind == "number" and not inner:
+        return
+    yield Piece(kind, start, end, said, code=True, parts=inner)
+
+
+def _fenced(text: str, start: int, end: int) -> Iterator[Piece]:
+    """The lines of a fence, each looked up as a whole and then by the pieces in it."""
+    at = start
+    for line in text[start:end].split("\n"):
+        said = line.strip()
+        if re.search(r"\w", said):
+            first = at + len(line) - len(line.lstrip())
+            urls = [Piece("url", first + m.start(), first + m.end(), _trim_url(m[0])) for m in _URL.finditer(said)]
+            rest = _blank(said, [match.span() for match in _URL.finditer(said)])
+            parts = (*urls, *_atoms(rest, first))
+            if parts:
+                yield Piece("quote", first, first + len(said), said, code=True, parts=parts)
+        at += len(line) + 1
+
+
+def _atoms(text: str, offset: int, *, code: bool = False) -> Iterator[Piece]:
+    """Paths, identifiers and numbers in a text without white space or of prose.
+
+    :param code: that every word in it is an identifier, and every number is one to look up.
+    """
+    for match in _ATOM.finditer(text):
+        said, start = match[0], match.start()
+        trimmed = said.rstrip(".-+@$~" if code else ".-+@$~*")
+        if trimmed.startswith("_") and trimmed.endswith("_") and trimmed.count("_") == 2 and not code:
+            start, trimmed = start + 1, trimmed[1:-1]
+        bare = trimmed.lstrip("+@$" if trimmed.lstrip("+@$").startswith((".", "/", "~", "-")) else "+@$-")
+        if trimmed.startswith("--") and not trimmed.startswith("---"):
+            bare = trimmed
+        start += len(trimmed) - len(bare)
+        if bare and bare not in _NAMES:
+            yield from _classified(text, bare, start, offset, code)
+
+
+def _classified(text: str, said: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
+    def piece(kind: Kind, value: str, first: int = start) -> Piece:
+        return Piece(kind, offset + first, offset + first + len(value), value, code)
+
+    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not _NUMBER.fullmatch(said)):
+        yield piece("identifier", said)
+    elif _DATE.fullmatch(said):
+        yield piece("number", said)
+    elif _RANGE.fullmatch(said):
+        at = start
+        for part in said.split("-"):
+            lead = 1 if part.startswith("L") else 0
+            if part[lead:]:
+                yield from _numbers(text, part[lead:], at + lead, offset, code)
+            at += len(part) + 1
+    elif _NUMBER.fullmatch(said):
+        yield from _numbers(text, said, start, offset, code)
+    elif said.startswith("--"):
+        if re.fullmatch(r"--[a-zA-Z][\w-]*", said):
+            yield piece("identifier", said)
+    elif _is_path(said, code):
+        if text[start - 1 : start] != "<":  # a closing tag
+            yield piece("path", said)
+    else:
+        for word in re.finditer(r"[\w.]*\w" if not code else r"[\w.-]*\w", said):
+            name = word[0].lstrip(".")
+            first = start + word.start() + len(word[0]) - len(name)
+            called = text[start + word.end() : start + word.end() + 2] == "()"
+            if name.isdecimal() and not code:
+                continue
+            dotted = "." in name and all(len(part) > 1 for part in name.split(".")) and not code
+            named = (code and len(name) > 1) or called or dotted or _CODE_WORD.fullmatch(name)
+            if named and name not in _NAMES and not name.strip("_").isdecimal():
+                yield piece("identifier", name, first)
+
+
+def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
+    match = _NUMBER.fullmatch(said)
+    if match is None:
+        yield Piece("identifier", offset + start, offset + start + len(said), said, code)
+        return
+    number, unit = match[1].rstrip(".,_'’"), match[2]
+    if unit in _ORDINALS:
+        return
+    first = start + match.start(1)
+    if len(re.sub(r"\D", "", number)) > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
+        yield Piece("number", offset + first, offset + first + len(number), number, code)
+
+
+def _is_path(said: str, code: bool) -> bool:
+    """Whether a word is a path: by its beginning, its end, an extension, or (with a slash) by looking like code."""
+    last = said.rstrip("/").rpartition("/")[2]
+    stem, dot, extension = last.rpartition(".")
+    named = bool(dot and stem and extension.lower() in _EXTENSIONS)
+    if "/" not in said:
+        return named or bool(re.fullmatch(r"\.[a-zA-Z][\w.-]{2,}", said))
+    if not re.search(r"\w", said) or said.replace("/", "").isdecimal():
+        return False
+    if named or code or said.startswith(("/", "./", "../", "~/")) or said.endswith("/"):
+        return len(said.strip("/.~")) > 1
+    return bool(dot and stem and re.fullmatch(r"[a-zA-Z]\w{0,7}", extension)) or (
+        bool(re.search(r"[a-z]_[a-z]|\w-\w", said)) and not re.search(r"[A-Z]", said)
+    )

@@ -1,0 +1,332 @@
+"""What a summary was made from, indexed so that a piece of the summary is looked up quickly.
+
+Every text of the conversation counts as a source; what the user said is kept apart, since only that can stand behind
+"the user asked". It does not know what is looked up, nor why.
+
+A piece is rejected by the set of the source's words where it can be, and only looked for in the text where each of its
+words occurs; both are linear in the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import assert_never
+from urllib.parse import unquote
+
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Image,
+    JsonValue,
+    Resource,
+    ResourceLink,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+
+WORD = re.compile(r"\w+")
+_LEADING_DIGITS = re.compile(r"[vVL]?(\d+)")
+_DIGEST = re.compile(r"[0-9a-f]{7,40}")
+_UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)")
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛", "'") | {"…": "..."})
+_ELLIPSIS = re.compile(r"\[?\.\.\.\]?")
+_MARKED = re.compile(r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|\S+) \[unverified\]")
+_TRIES = 2_000
+"""Occurrences of a piece inside longer words that are passed over before it counts as not found."""
+_COMPONENTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the user, and what the assistant had said just before it, which a "yes" means."""
+
+    text: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The texts behind a summary, made by `Source.of`.
+
+    :ivar text: all of them, white space collapsed, one line each.
+    :ivar folded: the same without case, emphasis and code marks, for quotes of prose.
+    :ivar words: the words of each text, and `ends` where the next text begins in `text`.
+    :ivar digits: numbers at the beginning of words such as `30s` and `v3`.
+    :ivar said: what the user said, oldest first.
+    """
+
+    text: str
+    folded: str
+    words: tuple[frozenset[str], ...]
+    ends: tuple[int, ...]
+    all_words: frozenset[str]
+    digits: frozenset[str]
+    said: tuple[Said, ...]
+    user_folded: str
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], *, extra: Iterable[str] = (), user_texts: Iterable[str] = ()) -> Source:
+        """Index what a summary of these entries may state.
+
+        What an earlier summary or ledger marks as `[unverified]` is no source: a piece does not become true by being
+        carried on.
+
+        :param entries: what is summarised, and what is kept behind it.
+        :param extra: other texts that the model saw or that are known: the system prompt, the working directory, an
+            earlier summary, the ledger, the plan.
+        :param user_texts: what counts as the user's words and is no message any more: pins, rules and requests that a
+            session carries on, and the project's instruction files.
+        """
+        said = [Said(text) for text in user_texts]
+        texts = [_MARKED.sub(" ", text) for text in extra]
+        texts += [one.text for one in said]
+        before = ""
+        for entry in entries:
+            texts += [_MARKED.sub(" ", text) if entry.summary else text for text in _texts(entry)]
+            match entry.message:
+                case UserMessage() if not entry.summary:
+                    said.append(Said("\n".join(_said(entry.message)), before))
+                    before = ""
+                case AssistantMessage():
+                    before = entry.message.text or before
+                case UserMessage() | ToolResult():
+                    pass
+                case _:
+                    assert_never(entry.message)
+        normal = [_normal(text) for text in texts]
+        words = tuple(frozenset(WORD.findall(text)) for text in normal)
+        all_words = frozenset[str]().union(*words)
+        ends = tuple(accumulate(len(text) + 1 for text in normal))
+        text = "\n".join(normal)
+        return cls(
+            text=text,
+            folded=_fold(text),
+            words=words,
+            ends=ends,
+            all_words=all_words,
+            digits=frozenset(found[1] for word in all_words if (found := _LEADING_DIGITS.match(word))),
+            said=tuple(said),
+            user_folded=_fold("\n".join(_normal(one.text) for one in said)),
+        )
+
+    def has_name(self, name: str) -> bool:
+        """Whether an identifier occurs: as it is; or, a dotted one, as a path, or with all its parts in one text.
+
+        The last is how a summary names a method (`Class.method`) of which the source shows the class's code. A commit
+        or digest may stand for a longer one.
+        """
+        words = WORD.findall(name)
+        if _DIGEST.fullmatch(name) and self._stands(name, lambda at, _: not _wordy(self.text, at - 1)):
+            return True
+        if not words or not self._knows(words):
+            return False
+        if name == words[0] or self.has_phrase(name):
+            return True
+        if not re.fullmatch(r"\w+(?:\.\w+)+", name):
+            return False
+        parts = set(words)
+        return self.has_phrase(name.replace(".", "/")) or any(parts <= text for text in self.words)
+
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether a text occurs with this case, at the limits of words; `...` in it stands for anything."""
+        parts = [part.strip() for part in _ELLIPSIS.split(_normal(phrase))]
+        return all(self._knows(WORD.findall(part)) and self._has_part(part) for part in parts if part)
+
+    def has_quote(self, quote: str) -> bool:
+        """Whether prose occurs: white space, case, quotation marks and emphasis do not count, nor stops at its end."""
+        return _quoted(quote, self.folded)
+
+    def has_user_quote(self, quote: str) -> bool:
+        """The same, in the user's words only."""
+        return _quoted(quote, self.user_folded)
+
+    def has_url(self, url: str) -> bool:
+        """Whether an address occurs, or a longer one that continues it with a path, a query or an anchor."""
+        url = url.rstrip("/")
+        words = WORD.findall(url)
+        return self._knows(words) and self._stands(
+            url, lambda at, end: not _wordy(self.text, at - 1) and not _wordy(self.text, end, "%-@"), words
+        )
+
+    def has_path(self, path: str) -> bool:
+        """Whether a path occurs, or a longer one that ends or begins with it, or a directory and a name that make it.
+
+        The name must then occur somewhere without a directory, as in the output of `ls`.
+        """
+        path = path.removeprefix("./").removeprefix("~/").rstrip("/")
+        words = WORD.findall(path)
+        if not words or not self._knows(words):
+            return False
+        if self._has_path(path):
+            return True
+        parts = path.split("/")
+        return len(parts) <= _COMPONENTS and any(
+            self._has_path("/".join(parts[:at])) and self._has_path("/".join(parts[at:]), bare=True)
+            for at in range(len(parts) - 1, 0, -1)
+            if any(parts[:at])
+        )
+
+    def has_number(self, number: str) -> bool:
+        """Whether a number occurs, whatever separates its thousands and whatever unit follows; none is rounded.
+
+        The beginning of a version (`3.11` of `3.11.4`) counts, the beginning of a decimal does not.
+        """
+        whole = re.sub(r"(?<=\d)[,_'’\u00a0\u202f ](?=\d{3}(?!\d))", "", number)
+        forms = [number, whole]
+        if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", whole):
+            whole = whole.replace(".", "")
+            forms.append(whole)
+        if whole.isdecimal() and 3 < len(whole) < 40:
+            forms += [f"{int(whole):,}".replace(",", mark) for mark in ",_. "]
+        return any(self._has_number(form) for form in dict.fromkeys(forms))
+
+    def _has_number(self, number: str) -> bool:
+        text = self.text
+        decimal = "." in number
+
+        def stands(at: int, end: int) -> bool:
+            before, further = text[at - 1 : at], text[at - 2 : at - 1] if at > 1 else ""
+            if before in tuple("vVL"):
+                if _wordy(text, at - 2):
+                    return False
+            elif _wordy(text, at - 1) or (before == "." and further.isdecimal()):
+                return False
+            if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
+                return decimal
+            return _UNIT.match(text, end) is not None
+
+        words = WORD.findall(number)
+        return all(word in self.all_words or word in self.digits for word in words) and self._stands(number, stands)
+
+    def _has_path(self, path: str, *, bare: bool = False) -> bool:
+        text = self.text
+        parted = "/" if bare else ""
+
+        def stands(at: int, end: int) -> bool:
+            if path[0] != "/" and _wordy(text, at - 1, "-" + parted):
+                return False
+            if path[0] != "/" and text[at - 1 : at] == "." and text[at - 2 : at - 1] != ".":
+                return False
+            return not _wordy(text, end, "-") and not (text[end : end + 1] == "." and _wordy(text, end + 1))
+
+        return self._stands(path, stands, WORD.findall(path))
+
+    def _has_part(self, part: str) -> bool:
+        def stands(at: int, end: int) -> bool:
+            first = _wordy(part, 0) and _wordy(self.text, at - 1)
+            last = _wordy(part, len(part) - 1) and _wordy(self.text, end)
+            return not first and not last
+
+        return self._stands(part, stands, WORD.findall(part))
+
+    def _knows(self, words: Iterable[str]) -> bool:
+        return all(word in self.all_words for word in words)
+
+    def _stands(self, piece: str, fits: Callable[[int, int], bool], words: Iterable[str] = ()) -> bool:
+        """Whether a piece occurs where it fits.
+
+        :param words: the whole words in it; only texts that have all of them are searched.
+        """
+        wanted = frozenset(words)
+        if not wanted:
+            return _find(self.text, piece, fits)
+        start = 0
+        for known, end in zip(self.words, self.ends, strict=True):
+            if wanted <= known and _find(self.text, piece, fits, start, end):
+                return True
+            start = end
+        return False
+
+
+def _find(text: str, piece: str, fits: Callable[[int, int], bool], start: int = 0, end: int | None = None) -> bool:
+    at = text.find(piece, start, end)
+    for _ in range(_TRIES):
+        if at < 0:
+            return False
+        if fits(at, at + len(piece)):
+            return True
+        at = text.find(piece, at + 1, end)
+    return False
+
+
+def _wordy(text: str, at: int, also: str = "") -> bool:
+    if not 0 <= at < len(text):
+        return False
+    character = text[at]
+    return character.isalnum() or character == "_" or character in also
+
+
+def _quoted(quote: str, folded: str) -> bool:
+    parts = [part.strip(" .,;:!?\"'") for part in _ELLIPSIS.split(_fold(_normal(quote)))]
+    for part in parts:
+        if part and not _find(folded, part, lambda at, end: not _wordy(folded, at - 1) and not _wordy(folded, end)):
+            return False
+    return True
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.translate(_QUOTES).split()) if not text.isascii() else " ".join(text.split())
+
+
+def _fold(text: str) -> str:
+    return text.casefold().replace("`", "").replace("*", "")
+
+
+def _said(message: UserMessage) -> Iterator[str]:
+    """What the user wrote or pointed at, without the contents of files that came along."""
+    for part in message.parts:
+        match part:
+            case Text():
+                yield part.text
+            case ResourceLink():
+                yield f"{part.name} {unquote(part.uri)}"
+            case Resource():
+                yield unquote(part.uri)
+            case Image():
+                yield part.uri or ""
+            case CompactedBlock():
+                pass
+            case _:
+                assert_never(part)
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    """All texts of an entry, whoever they come from."""
+    for part in entry.message.parts:
+        match part:
+            case Text() | Thinking() | CompactedBlock():
+                yield part.text
+            case ToolCall():
+                yield part.name
+                yield part.invalid or ""
+                yield from _leaves(part.arguments)
+            case Image():
+                yield part.uri or ""
+            case ResourceLink():
+                yield f"{part.uri} {unquote(part.uri)} {part.name} {part.title or ''} {part.description or ''}"
+            case Resource():
+                yield f"{part.uri} {unquote(part.uri)}"
+                yield part.text or ""
+            case _:
+                assert_never(part)
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    """The keys and values of a call's arguments as texts, without the escapes of JSON."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif one is not None:
+            yield one if isinstance(one, str) else str(one)

@@ -1,0 +1,101 @@
+"""Words by which a summary speaks of the user, and words that say nothing of what was asked; in four languages.
+
+English is covered well, German, French and Spanish by their commonest forms.
+"""
+
+from __future__ import annotations
+
+import re
+
+_EN_VERBS = (
+    "accept(?:s|ed)?|agree(?:s|d)?|allow(?:s|ed)?|approve[sd]?|ask(?:s|ed)?|authori[sz]e[sd]?|chose|chooses|"
+    "clarifie[sd]|complain(?:s|ed)?|confirm(?:s|ed)?|decide[sd]?|decline[sd]?|demand(?:s|ed)?|dislikes?|"
+    "emphasi[sz]e[sd]?|expect(?:s|ed)?|explain(?:s|ed)?|forbade|forbids?|gave|insist(?:s|ed)?|instruct(?:s|ed)?|"
+    "like[sd]?|mention(?:s|ed)?|need(?:s|ed)?|note[sd]|object(?:s|ed)|order(?:s|ed)|permit(?:s|ted)?|pointed out|"
+    "prefer(?:s|red)?|reject(?:s|ed)?|remind(?:s|ed)|report(?:s|ed)?|request(?:s|ed)?|require[sd]?|said|says|"
+    "specifie[sd]|state[sd]|stresse[sd]|suggest(?:s|ed)?|tells?|told|want(?:s|ed)?|warn(?:s|ed)|wish(?:es|ed)?|"
+    "would (?:like|prefer|rather)"
+)
+_EN_NOUNS = (
+    "requests?|requirements?|instructions?|wish(?:es)?|preferences?|decisions?|orders?|demands?|approval|rules?|goals?"
+)
+PATTERNS = {
+    "en": re.compile(
+        rf"(?:\b(?:the|our|this) )?\buser\b(?:\W{{1,3}}\w+){{0,3}}?\W{{1,3}}(?:{_EN_VERBS})\b"
+        rf"|\b(?:the )?user(?:['’]s)? (?:\w+ )?(?:{_EN_NOUNS})\b"
+        r"|\b(?:as|was|were|been|is|are) (?:\w+ )?(?:asked|requested|required|told|instructed|approved|wanted|demanded|"
+        r"specified|decided|rejected|confirmed|preferred|chosen|stated)(?: \w+)? by the user\b"
+        r"|\b(?:according to|per) the user\b",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        r"\b(?:[Dd](?:er|ie|em|en)|[Dd]es|[Vv]om) (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b[^.!?]{0,160}?"
+        r"\b(?:bat|gebeten|möchte|wollte|will|gewollt|wünscht|wünschte|gewünscht|verlangt|verlangte|sagte|sagt|gesagt|fordert|"
+        r"forderte|gefordert|entschied|entschieden|bevorzugt|bevorzugte|besteht|bestand|bestanden|genehmigt|"
+        r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht)\b"
+    ),
+    "fr": re.compile(
+        r"\b(?:l['’]|par l['’])utilisat(?:eur|rice)\b[^.!?]{0,40}?\b(?:demandé|demande|demandait|veut|voulait|voulu|"
+        r"souhaite|souhaitait|dit|préfère|préférait|préféré|décidé|insiste|insisté|exige|exigé|approuvé|confirmé|"
+        r"refusé|autorisé)\b",
+        re.IGNORECASE,
+    ),
+    "es": re.compile(
+        r"\b(?:el usuario|la usuaria)\b[^.!?]{0,40}?\b(?:pidió|pide|pedido|quiere|quería|querido|solicitó|"
+        r"solicita|solicitado|dijo|dice|dicho|prefiere|prefería|decidió|decidido|insistió|insiste|aprobó|aprobado|exige|exigió|confirmó|"
+        r"rechazó|desea)\b",
+        re.IGNORECASE,
+    ),
+}
+NEGATED = re.compile(
+    r"\buser\W+(?:\w+\W+)?(?:(?:has|have|had|did|does|was|is)(?:n['’]t| not| never)|never)\W+(?:\w+\W+)?"
+    r"(?:ask|answer|confirm|decide|mention|report|request|respond|said|say|specif|state|tell|told|yet)",
+    re.IGNORECASE,
+)
+SUPPOSED = re.compile(r"\b(?:if|when|whenever|unless|until|whether|any|each|every|a)\s+(?:the\s+)?\Z", re.IGNORECASE)
+AGREED = re.compile(
+    r"\b(?:accept|agree|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
+    r"approuv|autoris|décid|aprob|decidi)",
+    re.IGNORECASE,
+)
+YES = re.compile(
+    r"\W*(?:yes|yep|yeah|ok|okay|sure|go ahead|go on|continue|proceed|please do|do it|do that|approved|agreed|correct|"
+    r"right|exactly|fine|good|great|perfect|sounds|looks good|lgtm|option|the (?:first|second|third|former|latter)|\d|"
+    r"[a-d]|ja|jo|genau|gut|passt|mach|weiter|einverstanden|oui|d['’]accord|vas-y|sí|si|vale|adelante|claro)\b",
+    re.IGNORECASE,
+)
+_EN_STOPS = """
+a about after all also always an and any are as asked at be because been before being but by can could did do does
+done during each earlier either else ever every explicitly first following for from further had has have he her here
+him his how i if in initially instead into is it its later like made make me more must my need needs no not now of off
+on once one only or other our out over own per please rather same second she should so some such than that the their
+them then there these they this those through to too under until up us use used using very via was we were what when
+where whether which while who why will with without would you your user users asks wants wanted want requested
+requests request said says insisted insists prefers preferred decided approved told instructed required requires
+require specified stated mentioned confirmed agreed rejected wishes ask requirement instruction goal task issue
+session work working implement implemented described
+"""
+_DE_STOPS = """
+aber alle als also am an auch auf aus bei bis bitte da damit das dass dem den der des die dies diese dieser doch durch
+ein eine einem einen einer es für hat haben hatte ich ihr im in ist ja kann kein keine man mit mich mir muss nach
+nicht noch nur ob oder ohne sein sich sie sind so soll sollen sollte über um und uns unter vom von vor war was weil
+wenn werden wie wir wird wurde zu zum zur zuerst benutzer nutzer möchte wollte will sagte bat gebeten darum verlangt
+gewünscht entschied bestätigt genehmigt
+"""
+_FR_STOPS = """
+à au aussi aux avec avoir c ce cette ces comme d dans de des du elle en est et être il ils j je l la le les leur mais
+me n ne nous on ou où par pas plus pour qu que qui s sa sans se ses son sont sur tout tous toutes un une vous y a été
+utilisateur demandé demande veut voulait souhaite dit préfère décidé
+"""
+_ES_STOPS = """
+a al como con cuando de del desde donde el ella en entre es esta este está esto ha han hay la las lo los más me mi no
+nos o para pero por porque que qué se ser si sin sobre son su sus también todo todos un una y ya usuario pidió pide
+quiere quería solicitó dijo prefiere decidió
+"""
+STOP_WORDS = {
+    "en": frozenset(_EN_STOPS.split()),
+    "de": frozenset(_DE_STOPS.split()),
+    "fr": frozenset(_FR_STOPS.split()),
+    "es": frozenset(_ES_STOPS.split()),
+}
+ALL_STOP_WORDS = frozenset[str]().union(*STOP_WORDS.values())

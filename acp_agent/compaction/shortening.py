@@ -1,0 +1,304 @@
+"""Giants made shorter where they stand: a long pasted message, a huge result, the text that a call writes.
+
+A piece keeps its beginning and its end, and a line in its middle says how much was left out and where all of it can be
+read. Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a
+provider's own form, which is signed. Summaries are left alone, ours and a provider's: they hold what must stay word
+for word.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, MESSAGE_TOKENS, estimate_message
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.events import Rewritten
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    CompactedBlock,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    Resource,
+    ResourceLink,
+    Text,
+    Thinking,
+    ToolCall,
+    UserMessage,
+    UserPart,
+)
+
+Rewrite: TypeAlias = Rewritten
+"""A message that stays in a shorter form, at its place."""
+
+FLOOR_TOKENS = 96
+"""No message is made smaller than this to fit a budget."""
+SHORTEST_PIECE = 192
+"""Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
+HEAD_SHARE = 2 / 3
+SNAP_SHARE = 1 / 4
+"""Of a head or tail, given up so that it ends at the end of a line."""
+GRAIN = 16
+"""Characters by which a text may be shorter than it would have to be."""
+COLLAPSED = "shortened"
+"""The one argument of a call whose own could not be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Says what is missing from an entry of the log.
+
+    :ivar seq: of the entry.
+    :ivar recall: whether the model has the `recall` tool to read it with.
+    """
+
+    seq: int
+    recall: bool = True
+
+    @property
+    def where(self) -> str:
+        """Where the whole of it is; empty where the model cannot get at it."""
+        return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
+
+    def middle(self, text: str) -> str:
+        """The line in place of this text."""
+        lines = text.count("\n")
+        counted = f" ({lines:,} lines)" if lines else ""
+        return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
+
+    def image(self, part: Image | Resource) -> str:
+        """The line in place of an image."""
+        named = f" {part.uri[:80]}" if part.uri else ""
+        return f"[image{named} left out{self.where}]"
+
+    def file(self, part: Resource) -> str:
+        """The line in place of a binary file."""
+        return f"[file {part.uri[:80]} left out{self.where}]"
+
+
+def shorten(entries: Sequence[Entry], *, max_message_tokens: int, recall_hint: bool = True) -> tuple[Rewrite, ...]:
+    """Shorten every message that is larger than this, the prompt of a running turn as well.
+
+    :param max_message_tokens: estimated tokens; where a message cannot become so small, it becomes as small as it can.
+    :param recall_hint: whether the model is told that the `recall` tool reads the whole.
+    """
+    shortened = (_rewrite(entry, max_message_tokens, recall_hint) for entry in entries)
+    return tuple(rewrite for rewrite in shortened if rewrite is not None)
+
+
+def fit(
+    entries: Sequence[Entry], budget_tokens: int, turn_from: int | None, *, recall_hint: bool = True
+) -> tuple[Rewrite, ...]:
+    """The least shortening after which these entries take no more than a budget.
+
+    The largest message is brought down to half of its size, or to what is needed, again and again; of equals the oldest
+    comes first, and the prompt of the running turn only after all others are at their floor. Where the floors together
+    are above the budget, that is what remains.
+
+    :param budget_tokens: estimated tokens of all entries.
+    :param turn_from: seq of the prompt of the running turn; None where none runs.
+    """
+    sizes = [estimate_message(entry.message) for entry in entries]
+    over = sum(sizes) - budget_tokens
+    heap = [
+        (entry.seq == turn_from, -size, index)
+        for index, (entry, size) in enumerate(zip(entries, sizes, strict=True))
+        if size > FLOOR_TOKENS and not _is_summary(entry)
+    ]
+    heapq.heapify(heap)
+    floors: dict[int, int] = {}
+    goals: dict[int, int] = {}
+    while over > 0 and heap:
+        last_resort, negative, index = heapq.heappop(heap)
+        size = -negative
+        if index not in floors:
+            smallest = _shorter(entries[index].message, FLOOR_TOKENS, LeftOut(entries[index].seq, recall_hint))
+            floors[index] = max(FLOOR_TOKENS, estimate_message(smallest))
+        goal = max(floors[index], size - over, size // 2)
+        if goal < size:
+            goals[index] = goal
+            over -= size - goal
+            heapq.heappush(heap, (last_resort, -goal, index))
+    shortened = (_rewrite(entries[index], goals[index], recall_hint) for index in sorted(goals))
+    return tuple(rewrite for rewrite in shortened if rewrite is not None)
+
+
+def apply_rewrites(entries: Iterable[Entry], rewrites: Iterable[Rewrite]) -> tuple[Entry, ...]:
+    """The entries with the shorter messages in their places; a summary is never replaced."""
+    new = {rewrite.seq: rewrite.message for rewrite in rewrites}
+    return tuple(
+        replace(entry, message=new[entry.seq]) if entry.seq in new and not entry.summary else entry for entry in entries
+    )
+
+
+def is_image(part: object) -> bool:
+    """Whether the model may see a picture in this part."""
+    if isinstance(part, Resource):
+        return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
+    return isinstance(part, Image)
+
+
+def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
+    """A text of at most so many characters, its middle replaced by a line about it; as it is where that is no gain.
+
+    :param limit: at least `SHORTEST_PIECE`.
+    """
+    if len(text) <= limit:
+        return text
+    room = limit - len(left_out.middle(text)) - 2
+    head = text[: max(0, int(room * HEAD_SHARE))]
+    tail = text[len(text) - max(0, room - len(head)) :]
+    end = head.rfind("\n") + 1
+    if end > len(head) * (1 - SNAP_SHARE):
+        head = head[:end]
+    begin = tail.find("\n") + 1
+    if 0 < begin < len(tail) * SNAP_SHARE:
+        tail = tail[begin:]
+    line = left_out.middle(text[len(head) : len(text) - len(tail)])
+    shorter = "\n".join(piece for piece in (head.removesuffix("\n"), line, tail) if piece)
+    return shorter if len(shorter) < len(text) else text
+
+
+def _rewrite(entry: Entry, tokens: int, recall: bool) -> Rewrite | None:
+    if _is_summary(entry):
+        return None
+    message = _shorter(entry.message, tokens, LeftOut(entry.seq, recall))
+    return None if message is entry.message else Rewrite(entry.seq, message)
+
+
+def _is_summary(entry: Entry) -> bool:
+    return entry.summary or any(isinstance(part, CompactedBlock) for part in entry.message.parts)
+
+
+def _shorter(message: Message, tokens: int, left_out: LeftOut) -> Message:
+    """A message with its longest texts cut to one length so that it fits; as small as it gets where it cannot."""
+    size = estimate_message(message)
+    if size <= tokens:
+        return message
+    fewer = _with_fewer_images(message, tokens // 2, left_out)
+    if estimate_message(fewer) <= tokens:
+        return fewer
+    capped = _longest(lambda cap: _capped(fewer, cap, left_out), tokens)
+    if estimate_message(capped) > tokens:
+        capped = _longest(lambda cap: _collapsed(message, cap, left_out), tokens)
+    return capped if estimate_message(capped) < size else message
+
+
+def _longest(make: Callable[[int], Message], tokens: int) -> Message:
+    """What `make` gives for the largest cap on texts, in characters, that fits; for the smallest where none does."""
+    best = make(SHORTEST_PIECE)
+    if estimate_message(best) > tokens:
+        return best
+    low, high = SHORTEST_PIECE, tokens * CHARACTERS_PER_TOKEN
+    while high - low > GRAIN:
+        cap = (low + high) // 2
+        tried = make(cap)
+        if estimate_message(tried) <= tokens:
+            best, low = tried, cap
+        else:
+            high = cap
+    return best
+
+
+def _with_fewer_images(message: Message, room: int, left_out: LeftOut) -> Message:
+    """Only the newest images, as many as fit into so many tokens."""
+    if isinstance(message, AssistantMessage):
+        return message
+    kept: list[UserPart] = []
+    for part in reversed(message.parts):
+        if isinstance(part, Image | Resource) and is_image(part):
+            room -= estimate_message(UserMessage("", (part,))) - MESSAGE_TOKENS
+            kept.append(part if room >= 0 else Text(left_out.image(part)))
+        else:
+            kept.append(part)
+    return _with_parts(message, tuple(reversed(kept)))
+
+
+def _capped(message: Message, cap: int, left_out: LeftOut) -> Message:
+    """No text in it longer than `cap` characters."""
+    if isinstance(message, AssistantMessage):
+        return replace(message, parts=tuple(_capped_answer(part, cap, left_out) for part in message.parts))
+    return _with_parts(message, tuple(_capped_part(part, cap, left_out) for part in message.parts))
+
+
+def _capped_part(part: UserPart, cap: int, left_out: LeftOut) -> UserPart:
+    match part:
+        case Text():
+            return replace(part, text=cut_middle(part.text, cap, left_out))
+        case Resource():
+            if part.text is not None:
+                return replace(part, text=cut_middle(part.text, cap, left_out))
+            too_long = not is_image(part) and len(part.blob or "") > cap
+            return Text(left_out.file(part)) if too_long else part
+        case _:
+            return part
+
+
+def _capped_answer(part: AssistantPart, cap: int, left_out: LeftOut) -> AssistantPart:
+    match part:
+        case Text():
+            return replace(part, text=cut_middle(part.text, cap, left_out))
+        case Thinking():
+            return part if part.data else replace(part, text=cut_middle(part.text, cap, left_out))
+        case ToolCall():
+            if part.invalid is not None:
+                return replace(part, invalid=cut_middle(part.invalid, cap, left_out))
+            arguments: JsonObject = {key: _capped_value(value, cap, left_out) for key, value in part.arguments.items()}
+            return replace(part, arguments=arguments)
+
+
+def _capped_value(value: JsonValue, cap: int, left_out: LeftOut) -> JsonValue:
+    if isinstance(value, str):
+        return cut_middle(value, cap, left_out)
+    if isinstance(value, list):
+        return [_capped_value(inner, cap, left_out) for inner in value]
+    if isinstance(value, dict):
+        return {key: _capped_value(inner, cap, left_out) for key, inner in value.items()}
+    return value
+
+
+def _collapsed(message: Message, cap: int, left_out: LeftOut) -> Message:
+    """The same where there are too many pieces: a user's message and a result become one text without images, and a
+    call gets one argument with the text of all that it had."""
+    if not isinstance(message, AssistantMessage):
+        text = "\n\n".join(_as_text(part, left_out) for part in message.parts)
+        return _with_parts(message, (Text(cut_middle(text, cap, left_out)),))
+    parts: list[AssistantPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall) and part.invalid is None:
+            text = json.dumps(part.arguments)
+            if len(text) > cap:
+                parts.append(replace(part, arguments={COLLAPSED: cut_middle(text, cap, left_out)}))
+                continue
+        parts.append(_capped_answer(part, cap, left_out))
+    return replace(message, parts=tuple(parts))
+
+
+def _as_text(part: UserPart, left_out: LeftOut) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Image():
+            return left_out.image(part)
+        case ResourceLink():
+            return f"{part.name} ({part.uri})"
+        case CompactedBlock():
+            return part.text
+        case Resource():
+            if part.text is not None:
+                return f"{part.uri}:\n{part.text}"
+            return left_out.image(part) if is_image(part) else left_out.file(part)
+
+
+def _with_parts(message: Message, parts: tuple[UserPart, ...]) -> Message:
+    """The message with parts of the kinds that it had."""
+    if isinstance(message, UserMessage):
+        return replace(message, parts=parts)
+    assert not isinstance(message, AssistantMessage)
+    return replace(message, parts=tuple(part for part in parts if isinstance(part, Text | Image)))

@@ -1,0 +1,51 @@
+"""The strategies there are: the built-in ones, and those of installed packages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import cast
+
+from acp_agent.compaction.strategies.chunked import ChunkedStrategy
+from acp_agent.compaction.strategies.deterministic import LedgerStrategy, MaskStrategy, TruncateStrategy
+from acp_agent.compaction.strategies.native import NativeStrategy
+from acp_agent.compaction.strategies.summary import SummaryStrategy
+from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
+
+_BUILT_IN: tuple[Strategy, ...] = (
+    SummaryStrategy(),
+    ChunkedStrategy(),
+    NativeStrategy(),
+    MaskStrategy(),
+    LedgerStrategy(),
+    TruncateStrategy(),
+)
+
+_log = logging.getLogger(__name__)
+
+
+def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
+    """Strategies by their names; of two with one name the later one counts."""
+    return {strategy.name: strategy for strategy in strategies}
+
+
+@cache
+def installed_strategies() -> dict[str, Strategy]:
+    """All strategies by name. A package's strategy that cannot be loaded is logged and left out; a built-in name is
+    not given away, since the last steps of the ladder rest on it."""
+    from importlib.metadata import entry_points
+
+    found = by_name(_BUILT_IN)
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            strategy = cast("Callable[[], Strategy]", point.load())()
+            name = strategy.name
+        except Exception:
+            _log.exception("the strategy %s of %s could not be loaded", point.name, point.value)
+            continue
+        if name in found:
+            _log.error("the strategy %s of %s was left out: the name is taken", name, point.value)
+            continue
+        found[name] = strategy
+    return found

@@ -1,0 +1,129 @@
+"""`mask`, `ledger` and `truncate`: strategies that ask no model, cost nothing and cannot fail for want of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acp_agent.compaction.assembling import assembled
+from acp_agent.compaction.estimate import count_images, estimate_message, estimate_messages, request_bytes
+from acp_agent.compaction.masking import mask_images, plan_mask
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
+from acp_agent.compaction.state import CompactionPolicy
+from acp_agent.compaction.strategy import Draft, Task
+from acp_agent.compaction.triggers import LIMIT_SHARE, Limits
+from acp_agent.conversation.context import Entry
+
+CLEAR_SHARE = 0.1
+"""Of the window: masking less is not worth the provider's cache, which it breaks."""
+LEDGER_SUMMARY = (
+    "No summary was written: this part of the conversation was left out whole. What the user said is quoted, what was "
+    "done is recorded as facts, and every entry can be read word for word with the `recall` tool."
+)
+TRUNCATED_SUMMARY = (
+    "The earlier part of the conversation was left out without a summary. Every entry of it can be read word for word "
+    "with the `recall` tool."
+)
+
+_SHORTENED = (
+    "The longest messages were shortened in the middle. The whole of them stays in the session's record, and the "
+    "`recall` tool reads them."
+)
+
+
+class MaskStrategy:
+    """Old results of tools give way to one line each; all that was said stays."""
+
+    name = "mask"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Propose; None where too little would be gained."""
+        state, policy = task.state, task.policy
+        calibration = max(1.0, state.calibration)
+        target = int((state.budget.window * policy.target - state.budget.system) / calibration)
+        rewrites = plan_mask(
+            state.entries,
+            turn_from=state.turn_from,
+            keep_tail_tokens=int(policy.tail_tokens(state.budget) / calibration),
+            clear_at_least=int(state.budget.window * CLEAR_SHARE / calibration),
+            # Somebody who asks by hand wants a short context, however full this one is.
+            target_tokens=None if policy.by_hand else target,
+        )
+        rewrites = (*rewrites, *fewer_images(apply_rewrites(state.entries, rewrites), policy))
+        if not rewrites:
+            return None
+        before = estimate_messages(entry.message for entry in state.entries)
+        after = estimate_messages(entry.message for entry in apply_rewrites(state.entries, rewrites))
+        saved = round((before - after) * state.calibration)
+        text = (
+            f"{len(rewrites)} old results of tools were left out of the context (about {saved:,} tokens). Nothing that "
+            "was said was changed; the full results stay in the session's record."
+        )
+        return Draft(None, text, rewritten=rewrites)
+
+
+class LedgerStrategy:
+    """Facts, the user's own words and a tail: the step that fits whatever happens."""
+
+    name = "ledger"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Propose, with as much of the tail as has room."""
+        return _cut_only(task, LEDGER_SUMMARY, self.name)
+
+
+class TruncateStrategy:
+    """A tail, and what is pinned; for conversations whose past does not matter."""
+
+    name = "truncate"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Propose, with as much of the tail as has room."""
+        return _cut_only(task, TRUNCATED_SUMMARY, self.name)
+
+
+def _cut_only(task: Task, summary: str, name: str) -> Draft | None:
+    state = task.state
+    calibration = max(1.0, state.calibration)
+    free = int((state.budget.window * task.policy.target - state.budget.system) / calibration)
+    cut = task.cut()
+    if cut is None:
+        # Nothing but the running prompt and steps that the model has not answered; one of them may be a giant.
+        rewritten = fit(state.entries, max(free, 0), state.turn_from)
+        return Draft(None, _SHORTENED, rewritten=rewritten) if rewritten else None
+    # What the layers really take: of their budgets they seldom use half, and the rest belongs to the tail.
+    [layers, *_] = assembled(state, task.policy, Draft(cut, summary), name).entries
+    room = free - estimate_message(layers.message)
+    pinned = tuple(Entry(pin.seq, pin.message) for pin in cut.pinned)
+    if estimate_messages(entry.message for entry in (*pinned, *cut.kept)) > room:
+        tail = room - estimate_messages(entry.message for entry in pinned)
+        cut = task.cut(int(max(0, tail) * calibration)) or cut
+        pinned = tuple(Entry(pin.seq, pin.message) for pin in cut.pinned)
+    stays = (*pinned, *cut.kept)
+    rewritten: tuple[Rewrite, ...] = ()
+    if estimate_messages(entry.message for entry in stays) > room:
+        rewritten = fit(stays, max(room, 0), state.turn_from)
+    return Draft(cut, summary, rewritten=rewritten)
+
+
+def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy) -> tuple[Rewrite, ...]:
+    """The oldest images as a line of text each, where a request may hold no more of them; half of the limit is left, so
+    that the next ones have room."""
+    messages = [entry.message for entry in entries]
+    images = count_images(messages)
+    if not images or not Limits(policy.max_images, policy.max_bytes).exceeded(messages):
+        return ()
+    most = images
+    if policy.max_images is not None and images > policy.max_images * LIMIT_SHARE:
+        most = policy.max_images // 2
+    rewrites = mask_images(entries, most)
+    if policy.max_bytes is None or request_bytes(messages) <= policy.max_bytes * LIMIT_SHARE:
+        return rewrites
+    # Images are what makes a request large; the newest are worth most.
+    while most and _bytes_after(entries, rewrites) > policy.max_bytes // 2:
+        most //= 2
+        rewrites = mask_images(entries, most)
+    return rewrites
+
+
+def _bytes_after(entries: Sequence[Entry], rewrites: tuple[Rewrite, ...]) -> int:
+    return request_bytes(entry.message for entry in apply_rewrites(entries, rewrites))

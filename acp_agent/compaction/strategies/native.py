@@ -1,0 +1,51 @@
+"""`native`: the provider's own compaction, with a text beside it that any other provider understands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acp_agent.compaction.framing import frame
+from acp_agent.compaction.strategies.summary import SummaryStrategy
+from acp_agent.compaction.strategy import Draft, Task
+from acp_agent.compaction.verifying import verify
+from acp_agent.errors import CompactionError
+
+
+class NativeStrategy:
+    """What the provider makes of the history stands in its place, and is sent back to that provider alone."""
+
+    name = "native"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Ask the provider to compact; where its result cannot be read, ask the model for a summary as well.
+
+        :raises CompactionError: the provider has no compaction of its own, or the result is empty.
+        :raises ModelError: the provider could not be asked.
+        """
+        if task.native is None:
+            raise CompactionError(
+                "The model's provider has no compaction of its own. The history is unchanged; use the strategy "
+                "`summary`."
+            )
+        cut = task.cut()
+        if cut is None:
+            return None
+        messages = tuple(entry.message for entry in cut.summarised)
+        compacted = await task.calls.ask_native(
+            task.native, replace(task.state.request, messages=messages), task.policy.prompt
+        )
+        if compacted.block.text.strip():
+
+            async def keep(_: str) -> str:
+                # The provider's block says what it says; only the text beside it could be mended.
+                return compacted.block.text
+
+            verified = await verify(task.state, task.policy, compacted.block.text.strip(), keep)
+            draft = Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
+        else:
+            summary = await SummaryStrategy().draft(task)
+            if summary is None:
+                return None
+            draft = replace(summary, cut=cut)
+        [portable] = frame("", draft.summary, "")
+        return replace(draft, body=(replace(compacted.block, text=portable.text),))

@@ -1,0 +1,121 @@
+"""`Strategy`: one way to make a conversation short. What it is given, and what it has to return.
+
+A strategy proposes; the service decides whether the proposal is good enough, adds what no compaction may lose, and goes
+on to the next one where it is not. The built-in ones are in `strategies`; a package adds its own under the entry-point
+group `acp_agent.compaction_strategies`, as a class or function that returns a `Strategy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from acp_agent.compaction.calls import ModelCalls
+from acp_agent.compaction.cuts import Cut, plan_cut
+from acp_agent.compaction.masking import Rewrite
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import UserPart
+from acp_agent.llm.provider import NativeCompaction
+
+ENTRY_POINTS = "acp_agent.compaction_strategies"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A model that writes summaries in place of the conversation's own, which cannot use the provider's cache then.
+
+    :ivar model: the provider's own id.
+    :ivar window: tokens of its whole window.
+    """
+
+    model: str
+    window: int
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a strategy works on.
+
+    :ivar calls: asks the model that writes summaries.
+    :ivar native: the provider's own compaction, where it has one.
+    :ivar writer: the model that `calls` asks, where it is not the conversation's own.
+    """
+
+    state: ConversationState
+    policy: CompactionPolicy
+    calls: ModelCalls
+    native: NativeCompaction | None = None
+    writer: Writer | None = None
+
+    @property
+    def window(self) -> int:
+        """Tokens of the window of the model that writes the summary."""
+        return self.writer.window if self.writer else self.state.budget.window
+
+    @property
+    def max_output_tokens(self) -> int:
+        """Upper bound of an answer of that model, where its window has room."""
+        if self.writer is not None:
+            return self.writer.max_output_tokens
+        return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
+
+    def cut(self, tail_tokens: int | None = None) -> Cut | None:
+        """See `planned_cut`."""
+        return planned_cut(self.state, self.policy, tail_tokens)
+
+
+def planned_cut(state: ConversationState, policy: CompactionPolicy, tail_tokens: int | None = None) -> Cut | None:
+    """Where the history is cut; None where nothing may be taken away.
+
+    :param tail_tokens: size of the tail in the provider's tokens; the policy's where not given.
+    """
+    if tail_tokens is None:
+        tail_tokens = policy.tail_tokens(state.budget)
+    # Where the provider counts more than we do, the tail must not be larger than it says either.
+    estimate = int(tail_tokens / max(1.0, state.calibration))
+    return plan_cut(state.entries, state.turn_from, estimate, leave_tail=not policy.by_hand)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A proposal.
+
+    :ivar cut: what leaves and what stays; None where everything stays and messages are only rewritten.
+    :ivar summary: what a person reads.
+    :ivar body: what the model reads in the summary's place; the summary itself, framed as history, where empty.
+    :ivar rewritten: messages that stay in a shorter form.
+    :ivar unverified: pieces of the summary that the conversation does not contain.
+    :ivar missing: sections that it lacks.
+    """
+
+    cut: Cut | None
+    summary: str
+    body: tuple[UserPart, ...] = ()
+    rewritten: tuple[Rewrite, ...] = ()
+    unverified: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def summarised(self) -> tuple[Entry, ...]:
+        """The entries that leave."""
+        return self.cut.summarised if self.cut else ()
+
+
+class Strategy(Protocol):
+    """One way to make a conversation short."""
+
+    @property
+    def name(self) -> str:
+        """As recipes and the configuration call it."""
+        ...
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Propose; None where there is nothing that this strategy could do.
+
+        :raises CompactionError: it tried in vain; says why. The next step of the ladder is taken, where there is one.
+        :raises ModelError: the model could not be asked.
+        """
+        ...

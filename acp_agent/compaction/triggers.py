@@ -1,0 +1,63 @@
+"""When a context has to be made short: by what it holds, and what the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.estimate import count_images, request_bytes
+from acp_agent.conversation.messages import AssistantMessage, Message
+
+OUT_OF_ROOM = 0.95
+"""Share of the usable window from which on an answer that ended at its limit is taken to have ended for want of room,
+and from which on a turn waits for a summary instead of going on without it."""
+LIMIT_SHARE = 0.9
+"""Of the images or bytes that a request may hold."""
+
+Pressure: TypeAlias = Literal["none", "prepare", "threshold", "request_size", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request to a model may hold besides tokens; None where there is no limit."""
+
+    max_images: int | None
+    max_bytes: int | None
+
+    def exceeded(self, messages: Sequence[Message]) -> bool:
+        """Whether these messages come close to one of the limits."""
+        if self.max_images is not None and count_images(messages) > self.max_images * LIMIT_SHARE:
+            return True
+        return self.max_bytes is not None and request_bytes(messages) > self.max_bytes * LIMIT_SHARE
+
+
+def pressure(
+    budget: TokenBudget, messages: Sequence[Message], limits: Limits, *, threshold: float, prepare: float | None
+) -> Pressure:
+    """How urgent a compaction is.
+
+    :param budget: filled with the request.
+    :param threshold: share of the usable window from which on the context is compacted.
+    :param prepare: share from which on a summary is prepared; None for never.
+    :returns: `full` where the request cannot be sent at all as far as is known.
+    """
+    if budget.used > budget.limit:
+        return "full"
+    if limits.exceeded(messages):
+        return "request_size"
+    if budget.exceeded(budget.used, threshold):
+        return "threshold"
+    if prepare is not None and budget.exceeded(budget.used, prepare):
+        return "prepare"
+    return "none"
+
+
+def ended_for_want_of_room(answer: AssistantMessage, budget: TokenBudget) -> bool:
+    """Whether an answer was cut off because the window was full, and not because it reached its own limit."""
+    if answer.stop_reason == "context_overflow":
+        return True
+    if answer.stop_reason != "max_tokens" or answer.usage is None:
+        return False
+    return answer.usage.total_tokens > budget.usable * OUT_OF_ROOM

@@ -1,0 +1,136 @@
+"""What becomes of a summary that says what the conversation does not, or lacks a section: the recipe's `verify`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from acp_agent.compaction.ledger import render_ledger
+from acp_agent.compaction.provenance import Flag, Source, check, cited, mark, mend_request, unknown_citations
+from acp_agent.compaction.provenance_flags import UNVERIFIED
+from acp_agent.compaction.provenance_pieces import CITATION
+from acp_agent.compaction.sections import missing_sections
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from acp_agent.conversation.messages import Text
+from acp_agent.errors import CompactionError, ModelError
+
+ALL_FACTS = 1 << 20
+MAX_TOLD = 20
+"""Flagged pieces that a receipt or an error lists."""
+
+_log = logging.getLogger(__name__)
+_DOUBTFUL = re.compile(rf"(?:`[^`\n]+`|\"[^\"\n]+\"|“[^“”\n]+”|\S+) {re.escape(UNVERIFIED)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A summary after its check.
+
+    :ivar unverified: flagged pieces, as they stand in the text.
+    :ivar missing: required sections that it lacks.
+    """
+
+    text: str
+    unverified: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def source_of(state: ConversationState) -> Source:
+    """All that a summary of this conversation may rest on."""
+    memory = state.memory
+    user_texts = [pin.text for pin in memory.pins]
+    user_texts += [quote.text for quote in (*memory.rules, *memory.requests)]
+    plan = [item.content for item in state.plan]
+    said = [entry for entry in state.entries if not entry.summary and not entry.note]
+    notes = [
+        part.text for entry in state.entries if entry.note for part in entry.message.parts if isinstance(part, Text)
+    ]
+    workspace = [state.workspace.cwd, state.workspace.branch, state.workspace.head]
+    facts = render_ledger(memory.ledger, ALL_FACTS, state.workspace.cwd)
+    # Instruction files are the user's word as much as a prompt is.
+    user_texts.append(state.request.system)
+    return Source.of(said, extra=[*_summaries(state), *plan, *notes, *workspace, facts], user_texts=user_texts)
+
+
+def known_entries(state: ConversationState) -> set[int]:
+    """Numbers that a summary may cite: of entries, and those that were carried over from earlier compactions."""
+    memory = state.memory
+    known = {entry.seq for entry in state.entries}
+    known.update(quote.seq for quote in (*memory.rules, *memory.requests))
+    known.update(memory.rules_elsewhere)
+    known.update(seq for text in _summaries(state) for seq in cited(text))
+    return known
+
+
+def _summaries(state: ConversationState) -> list[str]:
+    """Earlier summaries with what stands beside them, without what could not be verified even then: it does not become
+    true by being repeated."""
+    parts = (part for entry in state.entries if entry.summary for part in entry.message.parts)
+    return [_DOUBTFUL.sub("", part.text) for part in parts if isinstance(part, Text)]
+
+
+def invented_citations(text: str, known: set[int]) -> tuple[Flag, ...]:
+    """The citations of a summary that name an entry which does not exist, in order."""
+    unknown = set(unknown_citations(text, known))
+    return tuple(
+        Flag("citation", match[0], *match.span())
+        for match in CITATION.finditer(text)
+        if unknown.intersection(cited(match[0]))
+    )
+
+
+async def verify(
+    state: ConversationState, policy: CompactionPolicy, text: str, mend: Callable[[str], Awaitable[str]]
+) -> Verified:
+    """Check a summary and do what the policy says.
+
+    :param mend: asks the model once for a corrected summary.
+    :raises CompactionError: the policy rejects it.
+    """
+    missing = missing_sections(text, policy.sections)
+    if policy.verify == "off":
+        return Verified(text, (), missing)
+    # Reads the whole conversation: a turn that goes on meanwhile must not stand still.
+    source = await to_thread.run_sync(source_of, state, abandon_on_cancel=True)
+    known = known_entries(state)
+
+    def checked(text: str) -> tuple[Flag, ...]:
+        return (*check(text, source), *invented_citations(text, known))
+
+    flags = checked(text)
+    if policy.verify == "mend" and (flags or missing):
+        mended = await _mended(mend, mend_request(flags, missing))
+        lacking = missing_sections(mended, policy.sections)
+        # What lacks more than before is no correction, but an answer of another kind.
+        if mended and len(lacking) <= len(missing):
+            text, flags, missing = mended, checked(mended), lacking
+    if policy.verify == "reject" and (flags or missing):
+        raise CompactionError(_rejection(flags, missing))
+    pieces = tuple(dict.fromkeys(flag.text for flag in flags))
+    return Verified(mark(text, flags), pieces[:MAX_TOLD], missing)
+
+
+async def _mended(mend: Callable[[str], Awaitable[str]], request: str) -> str:
+    """The corrected summary; empty where none came: the one that there is may be used all the same, marked."""
+    try:
+        return await mend(request)
+    except (CompactionError, ModelError) as error:
+        _log.info("a summary was not mended: %s", error)
+        return ""
+
+
+def _rejection(flags: tuple[Flag, ...], missing: tuple[str, ...]) -> str:
+    reasons: list[str] = []
+    if flags:
+        told = ", ".join(f"`{flag.text[:80]}`" for flag in flags[:MAX_TOLD])
+        reasons.append(f"it says what the conversation does not contain ({told})")
+    if missing:
+        reasons.append(f"it lacks the sections {', '.join(missing)}")
+    return (
+        f"The summary was rejected: {' and '.join(reasons)}. The history is unchanged; try /compact again, or set "
+        "`verify: mark` in the recipe."
+    )

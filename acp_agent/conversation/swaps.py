@@ -1,0 +1,183 @@
+"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used.
+
+Holds what such an event has to say so that a context can be folded from it on. What it does to the context is said in
+`Context.apply`; how a compaction comes about is not known here. `events.py` gives these names to everyone else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.memory import Memory
+from acp_agent.conversation.messages import Message, Usage, UserMessage, UserPart
+from acp_agent.conversation.views import FileVersion, PlanEntry
+
+CompactionTrigger: TypeAlias = Literal[
+    "manual", "threshold", "overflow", "resume", "model_switch", "request_size", "hook"
+]
+"""Why a compaction began. `threshold`: the context outgrew its share of the window. `overflow`: a provider refused the
+request, or ended an answer for want of room. `resume` and `model_switch`: the context does not fit the model at all,
+since the session was opened again or another model was chosen. `request_size`: too many images or bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a swap carries over besides messages, so that a context can be rebuilt from the swap's tail alone."""
+
+    cwd: str
+    additional_directories: tuple[str, ...]
+    mode: str
+    model: str
+    thought_level: str
+    instructions: str
+    title: str | None
+    plan: tuple[PlanEntry, ...]
+    grants: tuple[str, ...]
+    cost: float
+    turn_from: int | None
+    memory: Memory = field(default_factory=Memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A message that stays in a shorter form, at its place; the log keeps the whole of it."""
+
+    seq: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a compaction did and cost, for the user to see.
+
+    :ivar summarised: messages that the summary took the place of.
+    :ivar kept: messages that stayed word for word.
+    :ivar rewritten: messages that stayed in a shorter form.
+    :ivar requests: model requests that were made for it.
+    :ivar seconds: how long it took.
+    :ivar waited: how much of that the user waited.
+    :ivar cached: share of the prompt that the provider read from its cache, from 0 to 1; None where no model was asked.
+    :ivar unverified: pieces of the summary that the compacted part does not contain.
+    :ivar missing: sections that the recipe asks for and the summary lacks.
+    :ivar notes: what else the user should know, such as which step of the ladder failed.
+    """
+
+    summarised: int = 0
+    kept: int = 0
+    rewritten: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+    cached: float | None = None
+    unverified: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A message from before the tail that stays as it is, with the seq at which it stands in the log.
+
+    :ivar shortened: it was rewritten before; the log holds more of it.
+    """
+
+    seq: int
+    message: UserMessage
+    shortened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSwapped:
+    """A compaction: the messages before `keep_from` leave the context, and `sent` stands in their place.
+
+    Where `sent` is empty, nothing leaves: an earlier summary stays, and messages were only rewritten.
+
+    :ivar compaction_id: unique, and never reused.
+    :ivar summary: the summary as the user reads it.
+    :ivar sent: the same as the model reads it, framed as history.
+    :ivar keep_from: seq of the first event whose message stays, word for word; the swap's own seq where none does.
+    :ivar pinned: messages from before that, which stay as well, between the summary and the tail: the prompt of a turn
+        that is still running.
+    :ivar tokens_before: tokens of the context that was replaced.
+    :ivar tokens_after: estimate of the new context's tokens.
+    :ivar recipe: name of the recipe that ran, and `digest` of its text.
+    :ivar strategy: what made it.
+    :ivar rewritten: messages behind `keep_from`, or among `pinned`, that stay in a shorter form.
+    :ivar files: file versions that the model still sees; all others have to be read again.
+    :ivar fold_from: seq at which a fold of the log's tail has to begin; 0 for the first message that stays.
+    :ivar earlier: seqs of the compactions before this one that are still in force.
+    """
+
+    compaction_id: str
+    message_id: str
+    trigger: CompactionTrigger
+    summary: str
+    sent: tuple[UserPart, ...]
+    keep_from: int
+    carried: Carried
+    tokens_before: int
+    tokens_after: int
+    pinned: tuple[Pinned, ...] = ()
+    usage: Usage | None = None
+    recipe: str = ""
+    digest: str = ""
+    strategy: str = "summary"
+    rewritten: tuple[Rewritten, ...] = ()
+    files: tuple[FileVersion, ...] = ()
+    fold_from: int = 0
+    earlier: tuple[int, ...] = ()
+    receipt: Receipt = Receipt()
+    kind: Literal["context_swapped"] = "context_swapped"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredEntry:
+    """A message of a restored context, with the place in the log where it stands."""
+
+    seq: int
+    message: Message
+    summary: bool = False
+    note: bool = False
+    shortened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRestored:
+    """A compaction was undone: the context is again what it was before it, with what has been said since.
+
+    Holds the whole context, so that a fold can begin here.
+
+    :ivar undone: seq of the compaction.
+    :ivar tokens: estimate of the context's tokens.
+    :ivar earlier: seqs of the compactions that are still in force.
+    """
+
+    compaction_id: str
+    undone: int
+    entries: tuple[RestoredEntry, ...]
+    carried: Carried
+    tokens: int
+    files: tuple[FileVersion, ...] = ()
+    earlier: tuple[int, ...] = ()
+    kind: Literal["context_restored"] = "context_restored"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFailed:
+    """A compaction began and did not happen; the context is as it was."""
+
+    compaction_id: str
+    trigger: CompactionTrigger
+    status: Literal["failed", "cancelled"]
+    error: str | None = None
+    usage: Usage | None = None
+    kind: Literal["compaction_failed"] = "compaction_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDropped:
+    """A summary that was prepared in the background was not used; it cost `usage`."""
+
+    usage: Usage
+    kind: Literal["summary_dropped"] = "summary_dropped"

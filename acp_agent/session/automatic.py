@@ -1,0 +1,331 @@
+"""Automatic compaction: when it is due, whether the user waits for it, and when to stop trying.
+
+A summary is prepared in the background while there is room, and put in its place at the threshold or between two turns,
+so that nobody waits for it. Only a context that cannot be sent otherwise makes the turn wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.strategy import Writer
+from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
+from acp_agent.config.settings import CompactionSettings
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.errors import AgentError, CompactionError, ConfigError, OverflowLimit, RecipeError
+from acp_agent.session.compacting import Compactor, Order, Prepared
+from acp_agent.session.models import ActiveModel
+from acp_agent.session.preparing import Preparation
+
+MAX_FUTILE = 2
+"""Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
+MAX_FAILURES = 3
+"""Summaries that failed in a row, after which no model is asked for one by itself any more."""
+
+GROWTH = 0.02
+"""Share of the usable window by which a context must have grown before it is looked at again in vain."""
+
+_MUST = ("request_size", "full")
+_DUE = ("threshold", *_MUST)
+_PREPARED = ("summary", "native")
+"""Strategies that take long, since a model writes."""
+_WRITTEN_BY_A_MODEL = (*_PREPARED, "chunked")
+
+_log = logging.getLogger(__name__)
+
+
+class CompactingHost(Protocol):
+    """The session, as automatic compaction sees it."""
+
+    @property
+    def context(self) -> Context:
+        """The context after everything appended so far."""
+        ...
+
+    async def order(
+        self,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order | None:
+        """The order for an automatic compaction; None where no recipe compacts.
+
+        :param context: what to compact; the context as it is where not given.
+        """
+        ...
+
+    async def filled(self, active: ActiveModel) -> TokenBudget:
+        """The model's budget with the next request in it."""
+        ...
+
+    async def tell(self, text: str) -> None:
+        """Tell the user what belongs to no answer."""
+        ...
+
+
+class AutoCompaction:
+    """Decides for one session.
+
+    :param make: makes what writes in the background, given whom to tell of a failure.
+    """
+
+    def __init__(self, host: CompactingHost, compactor: Compactor, make: Callable[[_Failed], Preparation]) -> None:
+        self._host = host
+        self._compactor = compactor
+        self.preparation = make(self._note_failure)
+        self._futile = 0
+        self._just_compacted = False
+        self._failures = 0
+        self._new_turn = False
+        self._last: ActiveModel | None = None
+        self._level: Pressure = "none"
+        self._seen: tuple[int, Pressure, int] | None = None
+
+    def begin_turn(self) -> None:
+        """New input arrived, so that automatic compaction gets another chance."""
+        self._futile = 0
+        self._just_compacted = False
+        self._new_turn = True
+        self._seen = None
+
+    def succeeded(self) -> None:
+        """A compaction that was asked for by hand succeeded: models can be asked again."""
+        self._failures = 0
+
+    async def before_request(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> None:
+        """Compact before a model call where that is due.
+
+        :param budget: the model's, filled with the request.
+        :param settings: what the user wants. What cannot be sent otherwise is compacted all the same.
+        """
+        await self.preparation.drop_if_stale()
+        opened, self._new_turn = self._new_turn, False
+        last, self._last = self._last, active
+        level = self._level = self._pressure(active, budget, settings)
+        waits = level in _MUST or (
+            level == "threshold" and (settings.prepare is None or budget.utilisation >= OUT_OF_ROOM)
+        )
+        if await self._use_prepared(level, active, last, opened=opened, waits=waits):
+            # What came since may be too much for all that, and the model one with a smaller window.
+            level = self._level = self._pressure(active, await self._host.filled(active), settings)
+            if level not in _MUST:
+                return
+        if level == "prepare":
+            self._prepare(active, budget)
+        if level not in _DUE:
+            self._just_compacted = False
+        elif not self._is_futile():
+            if waits:
+                await self._compact(
+                    await self._order(_why(level, last, active), active, last, must_fit=level == "full")
+                )
+            else:
+                await self._without_waiting(active, budget)
+
+    async def make_room(self, active: ActiveModel, limit: OverflowLimit | None = None) -> None:
+        """Compact since a provider refused the request, or cut an answer off for want of room.
+
+        :param limit: what the provider said there was too much of; None where it took the request.
+        :raises AgentError: it came to nothing; the context is as it was.
+        """
+        await self.preparation.drop_if_stale()
+        order = await self._order("overflow", active, must_fit=True, refused=limit)
+        # A summary takes the place of words; what is left of the images may still be too many.
+        pending = self._pending if limit in (None, "tokens") else None
+        swap = None if order is None else await self._compactor.compact(order, pending)
+        if order is None or swap is None:
+            raise CompactionError(
+                "The conversation does not fit the model's context window, and there is nothing in it that could be "
+                "summarised. Start a new session, or choose a model with a larger window."
+            )
+        self._just_compacted = True
+        if pending is not None and swap.tokens_after > active.budget.window * order.policy.target:
+            # It was prepared for less than what was refused, and leaves too much behind it.
+            await self._compact(await self._order("overflow", active, must_fit=True, refused=limit))
+
+    async def on_request(self, active: ActiveModel) -> None:
+        """Compact since a hook asked for it. A failure is shown, and the turn goes on."""
+        await self.preparation.drop_if_stale()
+        await self._compact(await self._order("hook", active))
+
+    async def end_turn(self) -> None:
+        """Put a prepared summary in its place between two turns."""
+        await self.preparation.drop_if_stale()
+        if self.preparation.ready and self._level != "none":
+            await self._splice()
+
+    # --- when ---
+
+    def _pressure(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> Pressure:
+        level = pressure(
+            budget,
+            self._host.context.messages,
+            Limits(active.max_images, active.max_bytes),
+            threshold=settings.threshold,
+            prepare=settings.prepare,
+        )
+        if level == "full" or (settings.auto and (level == "request_size" or not self._host.context.restored)):
+            return level
+        return "none"
+
+    def _is_futile(self) -> bool:
+        """Whether compactions in this turn have helped so little that another would not help either."""
+        self._futile += self._just_compacted
+        self._just_compacted = False
+        return self._futile >= MAX_FUTILE
+
+    def _has_grown(self, budget: TokenBudget, level: Pressure) -> bool:
+        """Whether the context is worth another look, after one that came to nothing."""
+        revision = self._host.context.revision
+        growth = budget.used - self._seen[2] if self._seen is not None else 0
+        if self._seen is not None and self._seen[:2] == (revision, level) and growth < budget.usable * GROWTH:
+            return False
+        self._seen = (revision, level, budget.used)
+        return True
+
+    # --- the ways to compact ---
+
+    async def _use_prepared(
+        self, level: Pressure, active: ActiveModel, last: ActiveModel | None, *, opened: bool, waits: bool
+    ) -> bool:
+        """Splice what is ready, at the threshold or where a turn opens; wait for what is not, where it must be.
+
+        :returns: whether there was something, so that the context is another now.
+        """
+        if self.preparation.ready and level != "none" and (opened or level in _DUE):
+            await self._splice()
+            return True
+        if not self.preparation.running or not waits:
+            return False
+        return await self._compact(await self._order(_why(level, last, active), active, last, must_fit=level == "full"))
+
+    def _prepare(self, active: ActiveModel, budget: TokenBudget) -> None:
+        """Begin to write a summary of the context as it is, unless leaving old results out will do."""
+        if self.preparation.running or self.preparation.ready or self._failures >= MAX_FAILURES:
+            return
+        if not self._has_grown(budget, "prepare"):
+            return
+        context = self._host.context
+
+        async def make() -> Order | None:
+            order = await self._order("threshold", active, context=context)
+            if order is None or order.policy.strategy not in _PREPARED:
+                return None
+            return None if await self._compactor.can_mask(order) else _for_later(order)
+
+        self.preparation.begin(make)
+
+    async def _without_waiting(self, active: ActiveModel, budget: TokenBudget) -> None:
+        """At the threshold: what takes no time, now; a summary, as soon as it is written."""
+        if self.preparation.running or not self._has_grown(budget, "threshold"):
+            return
+        order = await self._order("threshold", active)
+        if order is None or await self._compact(replace(order, without_model=True)):
+            return
+        if order.policy.strategy in _PREPARED and self._failures < MAX_FAILURES:
+
+            async def make() -> Order | None:
+                return _for_later(order)
+
+            self.preparation.begin(make)
+
+    async def _splice(self) -> None:
+        prepared = self.preparation.take()
+        if prepared is None:
+            return
+        try:
+            await self._compactor.splice(prepared, prepared.order.trigger)
+            self._just_compacted = True
+            self._failures = 0
+        except AgentError as error:
+            await self._note_failure(error)
+
+    @property
+    def _pending(self) -> Callable[[], Awaitable[Prepared | None]] | None:
+        """What is written already, or soon will be, for whoever has to wait anyway."""
+        preparation = self.preparation
+        return preparation.result if preparation.running or preparation.ready else None
+
+    async def _compact(self, order: Order | None) -> bool:
+        """Compact now; a failure is shown, and the turn goes on.
+
+        :returns: whether the context has changed.
+        """
+        if order is None:
+            return False
+        if self._failures >= MAX_FAILURES:
+            order = replace(order, without_model=True)
+        try:
+            swap = await self._compactor.compact(order, self._pending)
+        except AgentError as error:
+            # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
+            self._futile = MAX_FUTILE
+            await self._note_failure(error)
+            return False
+        self._just_compacted = swap is not None
+        if swap is not None and swap.receipt.requests:
+            if swap.strategy in (*_WRITTEN_BY_A_MODEL, order.policy.strategy):
+                self._failures = 0
+            else:
+                await self._note_failure(CompactionError(swap.receipt.notes[0] if swap.receipt.notes else ""))
+        return swap is not None
+
+    async def _note_failure(self, error: AgentError) -> None:
+        _log.warning("automatic compaction failed: %s", error)
+        self._failures += 1
+        if self._failures == MAX_FAILURES:
+            await self._host.tell(
+                f"No summary could be written {MAX_FAILURES} times in a row, so none is tried by itself any more in "
+                "this session; old results of tools are left out instead. /compact tries again. The last reason: "
+                f"{error}"
+            )
+
+    async def _order(
+        self,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        last: ActiveModel | None = None,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order | None:
+        try:
+            order = await self._host.order(trigger, active, context=context, must_fit=must_fit, refused=refused)
+        except (RecipeError, ConfigError) as error:
+            if self._futile < MAX_FUTILE:
+                await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
+            self._futile = MAX_FUTILE
+            return None
+        if order is None or last is None or order.writer is not None:
+            return order
+        if last.name == active.name or last.budget.window <= active.budget.window:
+            return order
+        # The model that was used before still holds the conversation, and has it in its cache.
+        writer = Writer(last.model_id, last.budget.window, last.max_output_tokens)
+        return replace(order, call=last.provider.stream, writer=writer, native=None)
+
+
+def _for_later(order: Order) -> Order:
+    """The same, as it is prepared: by a model, since nothing else takes time."""
+    steps = tuple(dict.fromkeys((order.policy.strategy, "summary", "chunked")))
+    return replace(order, policy=replace(order.policy, steps=steps))
+
+
+def _why(level: Pressure, last: ActiveModel | None, active: ActiveModel) -> CompactionTrigger:
+    if level == "request_size":
+        return "request_size"
+    if level == "full" and last is None:
+        return "resume"
+    return "model_switch" if level == "full" and last is not None and last.name != active.name else "threshold"
+
+
+_Failed = Callable[[AgentError], Awaitable[None]]

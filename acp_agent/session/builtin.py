@@ -1,0 +1,119 @@
+"""The commands that are no recipes: `/pin`, `/unpin`, and the words behind `/compact` that compact nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from acp_agent.compaction.pinned import add_pin, remove_pin, render_pins
+from acp_agent.compaction.preview import preview
+from acp_agent.conversation.events import (
+    CompactionFailed,
+    ContextRestored,
+    ContextSwapped,
+    PinRemoved,
+    TextPinned,
+)
+from acp_agent.conversation.messages import UserPart, new_id
+from acp_agent.errors import InvalidParamsError
+from acp_agent.session.commands import RecipeRun, command_words, mentioned
+from acp_agent.session.host import SessionHost
+from acp_agent.session.reports import preview_text, status_text
+from acp_agent.tools.text import counted
+from acp_agent.turn.updates import Command
+
+PIN_SHARE = 0.05
+"""Of the window, for all pinned texts: they are in every request from the first compaction on."""
+
+NO_MODEL = ("mask", "ledger", "truncate")
+"""Strategies that ask nobody: a preview can do what they would do."""
+
+COMMANDS = (
+    Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "text"),
+    Command("unpin", "Take a pinned text back", "number"),
+)
+
+
+def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
+    """The name and the rest of a prompt that names one of `COMMANDS`."""
+    words = command_words(parts)
+    if words is None or words[0] not in {command.name for command in COMMANDS}:
+        return None
+    return words[0], f"{words[1]}{mentioned(parts[1:])}"
+
+
+async def run_builtin(host: SessionHost, name: str, rest: str) -> str:
+    """Do it, and say what was done."""
+    try:
+        return await (_pin(host, rest) if name == "pin" else _unpin(host, rest))
+    except InvalidParamsError as error:
+        return str(error)
+
+
+async def _pin(host: SessionHost, text: str) -> str:
+    if not text.strip():
+        return render_pins(host.context.memory)
+    window = (await host.models.active(host.context.model)).budget.window
+    memory = add_pin(host.context.memory, text, int(window * PIN_SHARE))
+    pin = memory.pins[-1]
+    sent = f"The user pinned this text. It holds from here on, until they take it back:\n\n{pin.text}"
+    await host.append(TextPinned(new_id("msg"), pin.number, pin.text, sent))
+    return (
+        f"Pinned as {pin.number}. It stays word for word through every compaction; `/unpin {pin.number}` takes it back."
+    )
+
+
+async def _unpin(host: SessionHost, rest: str) -> str:
+    word = rest.strip().removeprefix("#")
+    if not word.isdecimal():
+        return f"Say which: `/unpin NUMBER`.\n\n{render_pins(host.context.memory)}"
+    number = int(word)
+    memory = host.context.memory
+    remove_pin(memory, number)
+    text = next(pin.text for pin in memory.pins if pin.number == number)
+    sent = f"The user took a pinned text back; it does not hold any more:\n\n{text}"
+    await host.append(PinRemoved(new_id("msg"), number, sent))
+    return f"Pin {number} was taken back."
+
+
+Report = Callable[[SessionHost, RecipeRun], Awaitable[str]]
+
+
+async def _preview(host: SessionHost, run: RecipeRun) -> str:
+    order = await host.manual_order(RecipeRun(run.recipe, "", ()))
+    exact = None
+    if order.policy.strategy in NO_MODEL:
+        exact = await host.compactor.service(order.state, order.policy, order.call, without_model=True)
+        if exact is None:
+            return preview_text(None, order.state.budget)
+    return preview_text(preview(order.state, order.policy, exact), order.state.budget)
+
+
+async def _status(host: SessionHost, run: RecipeRun) -> str:
+    del run
+    active = await host.models.active(host.context.model)
+    about = (ContextSwapped, CompactionFailed, ContextRestored)
+    events = [logged async for logged in host.events() if isinstance(logged.event, about)]
+    return status_text(
+        await host.filled(active),
+        host.settings.compaction_for(active.name),
+        host.context.memory,
+        events,
+        in_force=host.context.swaps,
+        prepared=host.compaction.preparation.state,
+    )
+
+
+async def _undo(host: SessionHost, run: RecipeRun) -> str:
+    del run
+    restored = await host.undo_compaction()
+    return (
+        f"The compaction #{restored.undone} was undone: the context is again what it was before, with what has been "
+        f"said since ({counted(len(restored.entries), 'message')}, about {restored.tokens:,} tokens). By itself it is "
+        "not compacted again before it is really full; `/compact` does it at any time."
+    )
+
+
+REPORTS: Mapping[str, Report] = {"preview": _preview, "status": _status}
+"""Words behind `/compact` that change nothing, not even the log."""
+UNDO = "undo"
+undo_compaction: Report = _undo

@@ -1,0 +1,150 @@
+"""A summary that is written in the background while the turn goes on, against a frozen revision of the context.
+
+Nothing of it is shown. Whoever wants it takes it; what nobody takes is dropped, and the log says what it cost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.compaction.calls import ModelCalls
+from acp_agent.conversation.events import SummaryDropped
+from acp_agent.errors import AgentError, CompactionError
+from acp_agent.session.compacting import Compactor, Order, Prepared
+from acp_agent.session.log import SessionLog
+
+MakeOrder: TypeAlias = Callable[[], Awaitable[Order | None]]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class _Draft:
+    """One summary, from its first thought until it is used or dropped.
+
+    :ivar revision: of the context that it summarises.
+    :ivar written: set when it waits to be used, or has come to nothing.
+    :ivar ended: set when nothing of it is left.
+    """
+
+    revision: int
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    written: anyio.Event = field(default_factory=anyio.Event)
+    taken: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    prepared: Prepared | None = None
+
+
+class Preparation:
+    """At most one summary in the making, or ready to be used.
+
+    :param failed: told that a summary came to nothing.
+    """
+
+    def __init__(self, log: SessionLog, compactor: Compactor, failed: Callable[[AgentError], Awaitable[None]]) -> None:
+        self._log = log
+        self._compactor = compactor
+        self._failed = failed
+        self._tasks: TaskGroup | None = None
+        self._draft: _Draft | None = None
+
+    def run_in(self, tasks: TaskGroup) -> None:
+        """Work in this task group, which ends with the session."""
+        self._tasks = tasks
+
+    @property
+    def running(self) -> bool:
+        """Whether a summary is being written."""
+        return self._draft is not None and not self._draft.written.is_set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a summary waits that fits the context as it is."""
+        return self._draft is not None and self._draft.prepared is not None and not self._stale(self._draft)
+
+    @property
+    def state(self) -> str:
+        """A word on it for the user; empty where nothing is being prepared."""
+        if self.running:
+            return "a summary is being prepared in the background"
+        return "a summary is ready" if self.ready else ""
+
+    def begin(self, make: MakeOrder) -> None:
+        """Start to write, unless there is a summary already.
+
+        :param make: makes the order, of the context as it is now; None where there is no need of one after all.
+        """
+        if self._tasks is None or self._draft is not None:
+            return
+        self._draft = _Draft(self._log.context.revision)
+        self._tasks.start_soon(self._write, make, self._draft)
+
+    async def result(self) -> Prepared | None:
+        """Wait until nothing is being written, and take the result; None where there is none that fits."""
+        if self._draft is not None:
+            await self._draft.written.wait()
+        return self.take()
+
+    def take(self) -> Prepared | None:
+        """The result where there is one that fits, which is given away once."""
+        draft = self._draft
+        if draft is None or draft.prepared is None or self._stale(draft):
+            return None
+        self._draft = None
+        draft.taken.set()
+        return draft.prepared
+
+    async def drop(self) -> None:
+        """Give up what is being written or waits, and log what it cost."""
+        if self._draft is not None:
+            self._draft.scope.cancel()
+            await self._draft.ended.wait()
+
+    async def drop_if_stale(self) -> None:
+        """Give up what another revision of the context made worthless."""
+        if self._draft is not None and self._stale(self._draft):
+            await self.drop()
+
+    def _stale(self, draft: _Draft) -> bool:
+        return draft.revision != self._log.context.revision
+
+    async def _write(self, make: MakeOrder, draft: _Draft) -> None:
+        calls: ModelCalls | None = None
+        failure: AgentError | None = None
+        try:
+            with draft.scope:
+                order = await make()
+                if order is not None:
+                    calls = ModelCalls(order.call)
+                    draft.prepared = await self._compactor.prepare(order, calls)
+                if draft.prepared is not None:
+                    draft.written.set()
+                    await draft.taken.wait()
+        except AgentError as error:
+            failure = error
+        except Exception as error:
+            _log.exception("preparing a summary failed")
+            failure = CompactionError(f"Preparing a summary failed inside the agent ({type(error).__name__}).")
+        finally:
+            # Also where the whole session is being ended: an append is shielded, and takes a moment.
+            if calls is not None and not draft.taken.is_set():
+                await self._note_cost(calls)
+            if self._draft is draft:
+                self._draft = None
+            draft.written.set()
+            draft.ended.set()
+        if failure is not None:
+            await self._failed(failure)
+
+    async def _note_cost(self, calls: ModelCalls) -> None:
+        if calls.usage is not None:
+            try:
+                await self._log.append(SummaryDropped(calls.usage))
+            except AgentError as error:
+                _log.info("what a dropped summary cost was not logged: %s", error)

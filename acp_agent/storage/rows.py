@@ -1,0 +1,69 @@
+"""Reading events and sessions from their tables, one statement at a time; what every other part of the store needs.
+
+Knows nothing of threads and locks: whoever calls holds a transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+
+from acp_agent.conversation.codec import decode
+from acp_agent.conversation.events import AssistantAnswered, LoggedEvent
+from acp_agent.errors import SessionNotFoundError
+
+_FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
+_READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+_READ_EVENT = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq = ?"
+_LAST_ANSWER = """
+    SELECT kind, data FROM events WHERE session = ? AND seq < ? AND kind = 'assistant_answered'
+    ORDER BY seq DESC LIMIT 1
+"""
+
+
+def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
+    """A session's number, its head, and where its context begins.
+
+    :raises SessionNotFoundError: no such session.
+    """
+    found: tuple[int, int, int] | None = connection.execute(_FIND, (storable(session_id),)).fetchone()
+    if found is None:
+        raise SessionNotFoundError(session_id)
+    return found
+
+
+def read_events(
+    connection: sqlite3.Connection, session: int, first: int, last: int, characters: int | None = None
+) -> Iterator[LoggedEvent]:
+    """Entries of a log in order.
+
+    :param last: seq of the last one, which is read as well.
+    :param characters: ends behind the entry that brings the JSON read to this length.
+    """
+    size = 0
+    with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
+        for seq, at, kind, data in rows:
+            yield LoggedEvent(seq, at, decode(kind, data))
+            size += len(data)
+            if characters is not None and size >= characters:
+                return
+
+
+def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int]) -> Iterator[LoggedEvent]:
+    """The entries at these places, which have to be places of the log."""
+    for wanted in seqs:
+        for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
+            yield LoggedEvent(seq, at, decode(kind, data))
+
+
+def called(connection: sqlite3.Connection, session: int, before: int) -> dict[str, str]:
+    """Names of the tools that the newest answer before this place calls, by the calls' ids."""
+    row = connection.execute(_LAST_ANSWER, (session, before)).fetchone()
+    event = None if row is None else decode(*row)
+    return {call.id: call.name for call in event.message.tool_calls} if isinstance(event, AssistantAnswered) else {}
+
+
+def storable(text: str) -> str:
+    """The text without lone surrogates, which no database takes; see `codec.encode`."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

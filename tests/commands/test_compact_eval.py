@@ -1,0 +1,168 @@
+"""`acp-agent compact-eval`, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.checkout import REPOSITORY
+from support.client import connected_agent
+from support.models import Reply, model_server
+from support.recordings import as_claude_code, as_codex, as_transcript, cart_session, write
+from support.terminal import Ran, run_command
+
+DOCUMENTATION = (REPOSITORY / "docs" / "compact-eval.md").read_text()
+
+
+def example(info: str) -> str:
+    """The first example of the documentation with this info string."""
+    found = re.search(rf"^```{info}\n(.*?)^```$", DOCUMENTATION, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def rows(ran: Ran) -> dict[str, dict[str, str]]:
+    """The table: method, then column, then cell."""
+    lines = ran.out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("method"))
+    columns = re.split(r"  +", lines[head])
+    body = lines[head + 2 : lines.index("", head)]
+    return {cells[0]: dict(zip(columns, cells, strict=True)) for cells in (re.split(r"  +", line) for line in body)}
+
+
+def one_sentence(ran: Ran) -> str:
+    """What a command that could not begin says."""
+    assert (ran.code, ran.out) == (1, "")
+    [line] = ran.err.splitlines()
+    assert line.startswith("acp-agent: ")
+    return line
+
+
+async def test_a_deliberately_bad_recipe_scores_lower(tmp_path: Path) -> None:
+    (tmp_path / "forget.md").write_text(example("markdown recipe"))
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    words = ("compact-eval", "cart.json", "--recipe", "compact", "--recipe", "forget.md", "--tail", "5%")
+    ran = await run_command(tmp_path, *words, "--at", "0.4", "--at", "0.5")
+    assert ran.code == 0, ran.err
+    table = rows(ran)
+    assert list(table) == ["/compact*", "/forget", "newest 40%"]
+    assert float(table["/compact*"]["score"]) > float(table["/forget"]["score"]) + 20
+    assert "1 session (transcript)" in ran.out
+    assert ran.err.startswith("seconds: /compact ")
+
+
+async def test_recipes_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    (tmp_path / "compact.md").write_text(example("markdown recipe").replace("name: forget", "name: compact"))
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    words = ("compact-eval", "cart.json", "--recipe", "compact.md", "--recipe", "compact", "--json", "--at", "0.5")
+    document: dict[str, Any] = json.loads((await run_command(tmp_path, *words)).out)
+    own, builtin, _ = document["methods"]
+    assert own["method"] == "/compact (compact.md)"
+    assert own["score"] < builtin["score"]
+
+
+async def test_the_output_is_the_same_in_every_run(tmp_path: Path) -> None:
+    write(tmp_path / "one.jsonl", as_claude_code(cart_session()))
+    write(tmp_path / "two.jsonl", as_codex(cart_session()))
+    for words in (("--misses", "9"), ("--json",)):
+        first, second = [await run_command(tmp_path, "compact-eval", "one.jsonl", "two.jsonl", *words) for _ in "12"]
+        assert first.code == 0, first.err
+        assert first.out == second.out
+
+
+async def test_json_has_all_points_and_methods(tmp_path: Path) -> None:
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--json", "--at", "0.5", "--window", "8000")
+    document: dict[str, Any] = json.loads(ran.out)
+    names = ["/compact", "ledger", "mask", "truncate", "newest 40%"]
+    assert [each["method"] for each in document["methods"]] == names
+    assert [each["method"] for each in document["measurements"]] == names
+    assert {each["session"] for each in document["measurements"]} == {"cart.json"}
+
+
+async def test_the_transcript_in_the_documentation_can_be_measured(tmp_path: Path) -> None:
+    (tmp_path / "cart.json").write_text(example("json"))
+    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--misses", "9")
+    assert ran.code == 0, ran.err
+    assert "8347" in ran.out
+    shown = re.search(r"^method .*$", DOCUMENTATION, re.MULTILINE)
+    assert shown is not None
+    assert shown[0].split() == next(line for line in ran.out.splitlines() if line.startswith("method")).split()
+
+
+async def test_sessions_of_this_agent_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
+    replies = [Reply("The port is 8347. " * 300), *(Reply("More. " * 400) for _ in range(3)), Reply("Port 8347 it is.")]
+    async with (
+        model_server(replies, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env()) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        for _ in replies:
+            await agent.prompt(session, "Go on with it. Never touch setup.py.")
+        other = await agent.new_session(tmp_path)
+        ran = await run_command(tmp_path, "compact-eval", session[:-4], "--json", "--at", "0.6")
+        assert ran.code == 0, ran.err
+        document: dict[str, Any] = json.loads(ran.out)
+        assert {each["session"] for each in document["measurements"]} == {session}
+        numbers = [each["classes"]["numbers"]["needed"] for each in document["measurements"] if "classes" in each]
+        assert numbers
+        assert all(needed == 1 for needed in numbers)
+
+        database = str(tmp_path / "state" / "sessions.db")
+        elsewhere = {"ACP_AGENT_HOME": str(tmp_path / "elsewhere")}
+        ran = await run_command(tmp_path, "compact-eval", "--database", database, env=elsewhere)
+        assert ran.code == 0, ran.err
+        assert "1 session (acp-agent)" in ran.out
+
+        ran = await run_command(tmp_path, "compact-eval", session[:4])
+        assert f"{session[:4]!r} is the beginning of 2 sessions' ids" in one_sentence(ran)
+        ran = await run_command(tmp_path, "compact-eval", other)
+        assert one_sentence(ran) == f"acp-agent: Nothing was said in the session {other}."
+
+
+async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -> None:
+    script = "scenes:\n  - when: '*'\n    answers: [{text: 'The port is 8347. See `shop/invented_thing.py`.'}]\n"
+    (tmp_path / "story.yaml").write_text(script)
+    (tmp_path / "state").mkdir()
+    config = f"providers:\n  story:\n    kind: scripted\n    script: {tmp_path / 'story.yaml'}\n"
+    (tmp_path / "state" / "config.yaml").write_text(config)
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    words = ("compact-eval", "cart.json", "--recipe", "compact", "--model", "story/story", "--at", "0.5", "--tail", "0")
+    ran = await run_command(tmp_path, *words)
+    assert ran.code == 0, ran.err
+    found = rows(ran)["/compact"]
+    assert found["numbers"] == "100.0"
+    assert float(found["unverified"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "Name a session"),
+        (["sess_unknown"], "'sess_unknown' is neither a file nor a session"),
+        (["broken.jsonl"], "broken.jsonl:2: is not JSON"),
+        (["short.json"], "There is no point to compact at"),
+        (["cart.json", "--at", "1.5"], "--at 1.5: a point is a share between 0 and 1"),
+        (["cart.json", "--at", "half"], "--at half: a point is a share"),
+        (["cart.json", "--tail", "much"], "--tail much: a tail is a number of tokens"),
+        (["cart.json", "--window", "0"], "--window is a number of tokens"),
+        (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: compact"),
+        (["cart.json", "--recipe", "nothing.md"], "nothing.md: there is no such file"),
+        (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
+        (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),
+        (["cart.json", "--model", "nobody"], "'nobody' is not a model's name"),
+        (["--database", "nothing.db", "sess_1"], "nothing.db: there is no such database"),
+        (["."], "is not a file"),
+    ],
+)
+async def test_what_cannot_be_measured_is_said_in_one_sentence(words: list[str], expected: str, tmp_path: Path) -> None:
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    write(tmp_path / "short.json", as_transcript(cart_session()[:3]))
+    (tmp_path / "broken.jsonl").write_text('{"type": "user", "message": {"content": "a"}}\n{{\n{}\n')
+    (tmp_path / "wrong.md").write_text("---\nname: wrong\nhocks: {}\n---\nText.\n")
+    (tmp_path / "plain.md").write_text("Explain it.\n")
+    assert expected in one_sentence(await run_command(tmp_path, "compact-eval", *words))

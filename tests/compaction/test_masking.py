@@ -1,0 +1,321 @@
+"""Old results give way to lines that name them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.invariants import unanswered_from
+from acp_agent.compaction.masking import MASKED, is_masked, mask_images, plan_mask
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, is_image
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    JsonObject,
+    Message,
+    Resource,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from support.histories import History, faults, histories
+
+TEXT = "A line of a file, or of what a command printed.\n" * 40
+"""480 tokens."""
+
+
+class Log:
+    """Steps of one call each."""
+
+    def __init__(self) -> None:
+        self.entries: tuple[Entry, ...] = ()
+        self.user()
+
+    def user(self) -> int:
+        return self._add(UserMessage("u", (Text("Fix it."),)))
+
+    def call(self, name: str, arguments: JsonObject, text: str = TEXT, *, is_error: bool = False) -> int:
+        """Seq of the result."""
+        call_id = f"call_{len(self.entries)}"
+        self._add(AssistantMessage("a", (ToolCall(call_id, name, arguments),)))
+        return self._add(ToolResult(call_id, (Text(text),), is_error=is_error))
+
+    def end(self) -> None:
+        self._add(AssistantMessage("a", (Text("Done."),)))
+
+    def _add(self, message: Message) -> int:
+        seq = len(self.entries) + 1
+        self.entries = (*self.entries, Entry(seq, message))
+        return seq
+
+
+def plan(
+    entries: tuple[Entry, ...],
+    *,
+    turn_from: int | None = None,
+    tail: int = 0,
+    at_least: int = 1,
+    target: int | None = None,
+    smallest: int = 200,
+) -> tuple[Rewrite, ...]:
+    return plan_mask(
+        entries,
+        turn_from=turn_from,
+        keep_tail_tokens=tail,
+        clear_at_least=at_least,
+        min_result_tokens=smallest,
+        target_tokens=target,
+    )
+
+
+def tokens(entries: tuple[Entry, ...]) -> int:
+    return estimate_messages(entry.message for entry in entries)
+
+
+def seqs(rewrites: tuple[Rewrite, ...]) -> list[int]:
+    return [rewrite.seq for rewrite in rewrites]
+
+
+def line(rewrite: Rewrite) -> str:
+    (part,) = rewrite.message.parts
+    assert isinstance(part, Text)
+    return part.text
+
+
+# Laws ----------------------------------------------------------------------------------------------------------------
+
+SIZES = st.sampled_from([0, 50, 2_000, 50_000])
+
+
+@given(histories(), SIZES, st.sampled_from([1, 500, 20_000]), st.none() | SIZES)
+def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
+    history: History, tail: int, at_least: int, target: int | None
+) -> None:
+    entries = history.entries
+    rewrites = plan(entries, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+    masked = apply_rewrites(entries, rewrites)
+    assert not rewrites or tokens(entries) - tokens(masked) >= at_least
+    protected = unanswered_from(entries, history.turn_from)
+    for index, (before, after) in enumerate(zip(entries, masked, strict=True)):
+        if before == after:
+            continue
+        assert isinstance(before.message, ToolResult)
+        assert isinstance(after.message, ToolResult)
+        assert is_masked(after.message)
+        assert (after.seq, after.message.call_id, after.message.is_error) == (
+            before.seq,
+            before.message.call_id,
+            before.message.is_error,
+        )
+        assert index < protected
+        assert tokens(entries[index:]) > tail
+    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
+    assert not plan(masked, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+
+
+@given(histories(), SIZES, st.sampled_from([1, 500]), SIZES)
+def test_masking_stops_where_its_target_and_another_batch_are_reached(
+    history: History, tail: int, at_least: int, target: int
+) -> None:
+    entries, turn_from = history.entries, history.turn_from
+    rewrites = plan(entries, turn_from=turn_from, tail=tail, at_least=at_least, target=target)
+    if not rewrites:
+        return
+    assert tokens(entries) > target
+    everything = plan(entries, turn_from=turn_from, tail=tail, at_least=at_least)
+    assert set(seqs(rewrites)) <= set(seqs(everything))
+    reached = tokens(apply_rewrites(entries, rewrites)) <= target - at_least
+    assert reached or rewrites == everything
+    # One result less would not have reached it, whichever was the last.
+    without_one = [tuple(other for other in rewrites if other is not one) for one in rewrites]
+    assert any(tokens(apply_rewrites(entries, fewer)) > target - at_least for fewer in without_one)
+
+
+@given(histories(), st.integers(0, 6))
+def test_only_the_newest_images_stay(history: History, most: int) -> None:
+    entries = history.entries
+    rewrites = mask_images(entries, most)
+    masked = apply_rewrites(entries, rewrites)
+    before, after = images(entries), images(masked)
+    assert after == before[max(0, len(before) - most) :]
+    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
+    assert not mask_images(masked, most)
+    for old, new in zip(entries, masked, strict=True):
+        assert (old.seq, old.message.role, len(old.message.parts)) == (
+            new.seq,
+            new.message.role,
+            len(new.message.parts),
+        )
+        for part, now in zip(old.message.parts, new.message.parts, strict=True):
+            assert part == now or (is_image(part) and isinstance(now, Text) and f"#{old.seq}" in now.text)
+
+
+def images(entries: tuple[Entry, ...]) -> list[object]:
+    return [part for entry in entries for part in entry.message.parts if is_image(part)]
+
+
+# What a line says ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("read", {"offset": 3, "path": "src/app.py"}, "read src/app.py: 484 tokens, 40 lines left out"),
+        ("grep", {"path": "src", "pattern": "def main"}, "grep def main: "),
+        ("shell", {"command": "make\n  test"}, "shell make test: "),
+        ("mcp__git__log", {"limit": 3, "branch": "main"}, "mcp__git__log main: "),
+        ("list", {}, "list: "),
+        ("shell", {"command": "x" * 900}, f"shell {'x' * 100}...: "),
+    ],
+)
+def test_a_line_names_the_call_what_it_held_and_where_to_read_it(name: str, arguments: JsonObject, named: str) -> None:
+    log = Log()
+    seq = log.call(name, arguments)
+    log.end()
+    (rewrite,) = plan(log.entries)
+    assert line(rewrite).startswith(f"{MASKED} {named}")
+    assert line(rewrite).endswith(f"; `recall` reads entry #{seq} in full")
+    assert "\n" not in line(rewrite)
+
+
+def test_a_line_says_that_the_call_failed_and_without_recall_does_not_speak_of_it() -> None:
+    log = Log()
+    log.call("shell", {"command": "make"}, is_error=True)
+    log.end()
+    (rewrite,) = plan_mask(log.entries, turn_from=None, keep_tail_tokens=0, clear_at_least=1, recall_hint=False)
+    assert isinstance(rewrite.message, ToolResult)
+    assert rewrite.message.is_error
+    assert line(rewrite) == f"{MASKED} shell make (failed): 484 tokens, 40 lines left out"
+
+
+def test_images_of_a_result_go_with_it() -> None:
+    log = Log()
+    log.call("read", {"path": "a.png"})
+    result = log.entries[-1].message
+    assert isinstance(result, ToolResult)
+    image = Image("aWk=", "image/png")
+    log.entries = (*log.entries[:-1], Entry(3, ToolResult(result.call_id, (Text("a.png:"), image))))
+    log.end()
+    (rewrite,) = plan(log.entries)
+    assert line(rewrite).startswith(f"{MASKED} read a.png: 1,606 tokens, 1 line, 1 image left out")
+
+
+# Which go, and in which order ----------------------------------------------------------------------------------------
+
+
+def test_small_results_stay() -> None:
+    log = Log()
+    log.call("plan", {"entries": []}, "Noted.")
+    large = log.call("read", {"path": "a.py"})
+    log.end()
+    assert seqs(plan(log.entries)) == [large]
+
+
+def test_results_that_the_model_has_not_answered_stay_until_it_has() -> None:
+    log = Log()
+    first, second = log.call("read", {"path": "a.py"}), log.call("read", {"path": "b.py"})
+    assert seqs(plan(log.entries, turn_from=1)) == [first]
+    log.end()
+    assert seqs(plan(log.entries, turn_from=1)) == [first, second]
+
+
+def test_nothing_is_masked_for_less_than_a_batch() -> None:
+    log = Log()
+    log.call("read", {"path": "a.py"})
+    log.call("read", {"path": "b.py"})
+    log.end()
+    gained = tokens(log.entries) - tokens(apply_rewrites(log.entries, plan(log.entries)))
+    assert plan(log.entries, at_least=gained)
+    assert not plan(log.entries, at_least=gained + 1)
+
+
+def first_to_go(log: Log) -> int:
+    """Seq of the one result that is masked where one is enough."""
+    log.end()
+    (seq,) = seqs(plan(log.entries, target=tokens(log.entries) - 1))
+    return seq
+
+
+def test_the_oldest_goes_first() -> None:
+    log = Log()
+    oldest = log.call("read", {"path": "a.py"})
+    log.call("read", {"path": "b.py"})
+    assert first_to_go(log) == oldest
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (("read", {"path": "a.py"}), ("read", {"path": "./a.py"})),
+        (("read", {"path": "a.py", "offset": 9}), ("read", {"path": "a.py"})),
+        (("read", {"path": "a.py"}), ("edit", {"path": "a.py", "edits": []})),
+        (("shell", {"command": "make test"}), ("shell", {"command": "make test"})),
+    ],
+)
+def test_what_something_later_has_overtaken_goes_before_what_is_older(
+    earlier: tuple[str, JsonObject], later: tuple[str, JsonObject]
+) -> None:
+    log = Log()
+    log.call("read", {"path": "old.py"})
+    overtaken = log.call(*earlier)
+    log.call(*later)
+    assert first_to_go(log) == overtaken
+
+
+@pytest.mark.parametrize(
+    ("later", "is_error"),
+    [
+        (("read", {"path": "a.py", "offset": 9}), False),
+        (("read", {"path": "a.py"}), True),
+        (("edit", {"path": "a.py", "edits": []}), True),
+        (("edit", {"path": "b.py", "edits": []}), False),
+    ],
+)
+def test_a_read_of_another_part_or_what_failed_overtakes_nothing(later: tuple[str, JsonObject], is_error: bool) -> None:
+    log = Log()
+    old = log.call("read", {"path": "old.py"})
+    log.call("read", {"path": "a.py"})
+    log.call(*later, is_error=is_error)
+    assert first_to_go(log) == old
+
+
+def test_masking_goes_a_batch_beyond_its_target() -> None:
+    log = Log()
+    results = [log.call("read", {"path": f"{number}.py"}) for number in range(4)]
+    log.end()
+    target = tokens(log.entries) - 100
+    assert seqs(plan(log.entries, target=target, at_least=1)) == results[:1]
+    assert seqs(plan(log.entries, target=target, at_least=400)) == results[:2]
+
+
+def test_a_masked_result_is_not_masked_again_however_small_a_result_may_be() -> None:
+    log = Log()
+    log.call("read", {"path": "a.py"}, TEXT * 300)
+    log.end()
+    masked = apply_rewrites(log.entries, plan(log.entries, smallest=1))
+    assert masked != log.entries
+    assert not plan(masked, smallest=1)
+
+
+def test_a_result_that_only_begins_like_a_masked_one_is_masked() -> None:
+    assert not is_masked(ToolResult("1", (Text(f"{MASKED} read a.py\n1\tx"),)))
+    assert not is_masked(ToolResult("1", (Text(f"{MASKED} read a.py\n{TEXT}"),)))
+    log = Log()
+    seq = log.call("read", {"path": "log.txt"}, f"{MASKED} read a.py\n{TEXT}")
+    log.end()
+    assert seqs(plan(log.entries)) == [seq]
+
+
+def test_embedded_images_count_as_images() -> None:
+    embedded = Resource("file:///a.png", blob="aWk=", mime_type="image/png")
+    entries = (Entry(1, UserMessage("u", (Text("These:"), embedded, Image("aWk=", "image/png")))),)
+    (rewrite,) = mask_images(entries, 1)
+    assert rewrite.message.parts == (
+        Text("These:"),
+        Text("[image file:///a.png left out; `recall` reads entry #1 in full]"),
+        Image("aWk=", "image/png"),
+    )

@@ -1,0 +1,250 @@
+"""The provider's own compaction, from `/compact` to the requests that follow, with a text for every other provider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import AgentProcess, connected_agent
+from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import MODELS, DialectName, ModelServer, Reply, Request, Usage, model_server
+
+BETA = "compact-2026-09-04"
+LONG = "The cart adds prices. " * 200
+NATIVE: dict[str, Any] = {"compaction": {"strategy": "native", "prepare": False}}
+WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
+ANTHROPIC, OPENAI = f"anthropic/{MODELS['anthropic']}", f"openai/{MODELS['openai']}"
+
+
+@asynccontextmanager
+async def session_with(
+    home: Path, server: ModelServer, config: Mapping[str, Any] = NATIVE, env: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[AgentProcess, str]]:
+    """A session that may use all providers, with the server's dialect as its model's."""
+    every = {**server.env("openai"), **server.env("anthropic"), **server.env()}
+    server.write_config(home, config)
+    async with connected_agent(home=home, env={**every, **(env or {})}, capabilities=ZED_BETA) as agent:
+        yield agent, await agent.new_session(home)
+
+
+def blocks(call: Request) -> list[dict[str, Any]]:
+    """Anthropic's compactions in a request."""
+    return [
+        block
+        for message in call.body["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "compaction"
+    ]
+
+
+def items(call: Request) -> list[dict[str, Any]]:
+    """OpenAI's compactions in a request."""
+    return [item for item in call.body["input"] if item.get("type") == "compaction"]
+
+
+async def test_anthropics_block_is_sent_back_first_and_another_provider_reads_its_text(tmp_path: Path) -> None:
+    script = [Reply(LONG), Reply("A shop for bread."), Reply("Cakes."), Reply("Here."), Reply("Back.")]
+    async with model_server(script) as server, session_with(tmp_path, server) as (agent, session):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact keep the bread")
+        [compaction] = shown_compactions(agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], "A shop for bread.")
+        await agent.prompt(session, "Two?")
+        await agent.set_config_option(session, "model", OPENAI)
+        await agent.prompt(session, "Three?")
+        await agent.set_config_option(session, "model", ANTHROPIC)
+        await agent.prompt(session, "Four?")
+
+    asked, after, elsewhere, again = server.calls[1:]
+    assert asked.headers["anthropic-beta"] == BETA
+    assert asked.body["compaction"]["type"] == "summarize"
+    assert "keep the bread" in asked.body["compaction"]["instructions"]
+    for call in (after, again):
+        assert call.headers["anthropic-beta"] == BETA
+        assert call.body["messages"][0]["content"] == blocks(call)
+        assert [block["content"] for block in blocks(call)] == ["A shop for bread."]
+        assert not call.mentions("<conversation_summary>")
+        assert call.mentions("<carried_over>")
+    assert elsewhere.path == "/v1/responses"
+    assert elsewhere.mentions("<conversation_summary>")
+    assert elsewhere.mentions("A shop for bread.")
+    assert "signature" not in json.dumps(elsewhere.body)
+    assert [said(message) for message in messages(elsewhere.body)][-1] == "Three?"
+
+
+async def test_openais_items_are_sent_back_and_another_provider_reads_the_summary_of_a_second_request(
+    tmp_path: Path,
+) -> None:
+    script = [
+        Reply(LONG),
+        Reply("hidden", usage=Usage(900, 50)),
+        Reply("# Goal\nBread.", usage=Usage(100, 20, cache_read=900)),
+        Reply("Cakes."),
+        Reply("Here."),
+        Reply("Back."),
+    ]
+    async with model_server(script, "openai") as server, session_with(tmp_path, server) as (agent, session):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact")
+        [compaction] = shown_compactions(agent)
+        assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nBread.")
+        await agent.prompt(session, "Two?")
+        await agent.set_config_option(session, "model", ANTHROPIC)
+        await agent.prompt(session, "Three?")
+        await agent.set_config_option(session, "model", OPENAI)
+        await agent.prompt(session, "Four?")
+
+    asked, summarised, after, elsewhere, again = server.calls[1:]
+    assert asked.path == "/v1/responses/compact"
+    assert is_summary_request(summarised.body)
+    made = items(after)
+    assert len(made) == 1
+    for call in (after, again):
+        assert items(call) == made
+        assert call.body["input"].index(made[0]) == 1  # behind the user's own message, as the API gave it
+        assert not call.mentions("# Goal\nBread.")
+    assert elsewhere.path == "/v1/messages"
+    assert elsewhere.mentions("# Goal\nBread.")
+    assert not elsewhere.mentions("sealed-")
+    assert asked_last(elsewhere.body) == "Three?"
+
+
+async def test_a_provider_without_a_compaction_of_its_own_says_so_by_hand(tmp_path: Path) -> None:
+    script = [Reply(LONG), Reply("Two.")]
+    async with model_server(script, "google") as server, session_with(tmp_path, server) as (agent, session):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact")
+        [compaction] = shown_compactions(agent)
+        await agent.prompt(session, "Two?")
+    assert compaction.statuses[-1] == "failed"
+    assert "no compaction of its own" in compaction.text
+    assert len(server.calls) == 2
+    assert server.calls[1].mentions(LONG)
+
+
+@pytest.mark.parametrize("prepare", [False, 0.3], ids=["at once", "in the background"])
+async def test_a_provider_without_a_compaction_of_its_own_gets_a_summary_when_one_is_due(
+    tmp_path: Path, prepare: float | bool
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        asked = str(body["messages"][-1]["content"])
+        if "Write the summary" in asked:
+            return Reply("# Goal\nBread.", usage=Usage(13_100, 20))
+        return Reply("Done." if "Two?" in asked else LONG * 10, usage=Usage(13_000, 5))
+
+    config = {"compaction": {"strategy": "native", "prepare": prepare}}
+    async with (
+        model_server(answer, "google") as server,
+        session_with(tmp_path, server, config, WINDOW) as (agent, session),
+    ):
+        await agent.prompt(session, "One?")
+        with anyio.fail_after(20):
+            while not shown_compactions(agent):
+                await agent.prompt(session, "Two?")
+        [compaction] = shown_compactions(agent)
+    assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nBread.")
+    assert "no compaction of its own" in compaction.receipt
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+async def test_an_automatic_compaction_is_the_providers_own_as_well(tmp_path: Path, dialect: DialectName) -> None:
+    script = [
+        Reply(LONG * 10, usage=Usage(13_000, 400)),
+        Reply("A shop."),
+        *([Reply("# Goal\nBread.")] if dialect == "openai" else []),
+        Reply("Two.", usage=Usage(900, 5)),
+    ]
+    async with (
+        model_server(script, dialect) as server,
+        session_with(tmp_path, server, env=WINDOW) as (agent, session),
+    ):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "Two?")
+        [compaction] = shown_compactions(agent)
+    assert compaction.statuses[-1] == "completed"
+    last = server.calls[-1]
+    assert len(blocks(last) if dialect == "anthropic" else items(last)) == 1
+    assert "Two?" in last.strings()
+
+
+async def test_the_providers_own_compaction_is_prepared_in_the_background_as_well(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        return Reply("A shop.") if body.get("compaction") else Reply(LONG * 5, usage=Usage(11_000, 5))
+
+    config = {"compaction": {"strategy": "native", "prepare": 0.3}}
+    async with (
+        model_server(answer) as server,
+        session_with(tmp_path, server, config, WINDOW) as (agent, session),
+    ):
+        await agent.prompt(session, "One?")
+        with anyio.fail_after(20):
+            while not shown_compactions(agent):
+                await agent.prompt(session, "Two?")
+        compactions = len(shown_compactions(agent))
+        await agent.prompt(session, "Three?")
+        [compaction, *_] = shown_compactions(agent)
+    assert compactions == 1
+    assert (compaction.statuses[-1], compaction.text) == ("completed", "A shop.")
+    asked = [
+        call for call in server.calls if call.body["messages"][-1]["role"] == "user" and "Three?" in call.strings()
+    ]
+    assert [block["content"] for block in blocks(asked[0])] == ["A shop."]
+
+
+async def test_a_cheaper_model_writes_only_the_text_beside_the_block(tmp_path: Path) -> None:
+    settings = {"compaction": {"strategy": "native", "prepare": False, "model": f"local/{MODELS['chat']}"}}
+    script = [Reply(LONG), Reply("hidden"), Reply("# Goal\nBread."), Reply("Cakes.")]
+    async with (
+        model_server(script, "openai") as server,
+        session_with(tmp_path, server, settings, {"LOCAL_API_KEY": "test-key"}) as (agent, session),
+    ):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact")
+        await agent.prompt(session, "Two?")
+    assert [call.path for call in server.calls[1:]] == [
+        *("/v1/responses/compact", "/v1/chat/completions", "/v1/responses")
+    ]
+    assert len(items(server.calls[-1])) == 1
+
+
+async def test_the_block_survives_a_restart_and_is_compacted_again_with_what_came_since(tmp_path: Path) -> None:
+    script = [Reply(text) for text in (LONG, "One shop.", "Cakes.", f"Two. {LONG}", "Two shops.", "End.")]
+    async with model_server(script) as server:
+        async with session_with(tmp_path, server) as (agent, session):
+            await agent.prompt(session, "One?")
+            await agent.prompt(session, "/compact")
+            await agent.prompt(session, "Two?")
+        async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+            await agent.resume(session, tmp_path)
+            await agent.prompt(session, "Three?")
+            await agent.prompt(session, "/compact")
+            await agent.prompt(session, "Four?")
+    before, after = blocks(server.calls[2]), blocks(server.calls[3])
+    assert before == after != []
+    assert blocks(server.calls[4]) == before
+    assert "compaction" in server.calls[4].body
+    assert [block["content"] for block in blocks(server.calls[5])] == ["Two shops."]
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+async def test_undo_brings_the_messages_back_in_place_of_the_block(tmp_path: Path, dialect: DialectName) -> None:
+    portable = [Reply("# Goal\nBread.")] if dialect == "openai" else []
+    script = [Reply(LONG), Reply("A shop."), *portable, Reply("Two."), Reply("Three.")]
+    async with model_server(script, dialect) as server, session_with(tmp_path, server) as (agent, session):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "/compact")
+        await agent.prompt(session, "Two?")
+        await agent.prompt(session, "/compact undo")
+        await agent.prompt(session, "Three?")
+    last = server.calls[-1]
+    texts = [said(message).strip() for message in messages(last.body)]
+    assert texts == ["One?", LONG.strip(), "Two?", "Two.", "Three?"]
+    assert (blocks(last) if dialect == "anthropic" else items(last)) == []
+    assert "anthropic-beta" not in last.headers

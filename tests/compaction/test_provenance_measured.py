@@ -1,0 +1,185 @@
+"""How much of what was invented is flagged, and how little of what is true, over whole summaries of two sessions.
+
+The summary of each session is made of sentences with true facts of it; what is planted comes from the other session.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from acp_agent.compaction.provenance import Source, check
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+
+TIDES: tuple[Message, ...] = (
+    UserMessage(
+        "u1", (Text("Tide heights near Bremerhaven are off by 0.42 m since the last release. Find the cause."),)
+    ),
+    AssistantMessage(
+        "a1", (Text("I look at the harmonics first."), ToolCall("c1", "read", {"path": "tidemap/harmonics/solver.py"}))
+    ),
+    ToolResult(
+        "c1",
+        (
+            Text(
+                "  41  class HarmonicSolver:\n  57      def phase_of(self, constituent):\n"
+                "  58          return self.epoch_offset * 15.0410686\n"
+                "  77      # see https://tides.example.org/docs/constituents.html"
+            ),
+        ),
+    ),
+    AssistantMessage(
+        "a2",
+        (
+            Text("The epoch looks wrong."),
+            ToolCall("c2", "shell", {"command": "pytest tests/test_solver.py -k epoch --maxfail=3"}),
+        ),
+    ),
+    ToolResult(
+        "c2",
+        (
+            Text(
+                "FAILED tests/test_solver.py::test_epoch_of_leap_year - ValueError: epoch before 1983 is unsupported\n"
+                "3 failed, 212 passed in 18.37s"
+            ),
+        ),
+    ),
+    AssistantMessage(
+        "a3",
+        (
+            Text("Fixed."),
+            ToolCall("c3", "edit", {"path": "tidemap/harmonics/epochs.py", "new": "LEAP_SECONDS_1983 = 22\n"}),
+        ),
+    ),
+    UserMessage("u2", (Text("Keep the public API of HarmonicSolver unchanged, and note it in docs/changes/2.7.rst."),)),
+)
+TIDE_FACTS = (
+    "`tidemap/harmonics/solver.py`",
+    "tidemap/harmonics/epochs.py",
+    "tests/test_solver.py",
+    "docs/changes/2.7.rst",
+    "`solver.py:57`",
+    "`HarmonicSolver`",
+    "`HarmonicSolver.phase_of()`",
+    "epoch_offset",
+    "`test_epoch_of_leap_year`",
+    "LEAP_SECONDS_1983",
+    "`--maxfail`",
+    "0.42 m",
+    "15.0410686",
+    "212 passed",
+    "18.37 s",
+    "https://tides.example.org/docs/constituents.html",
+    '"epoch before 1983 is unsupported"',
+    "`pytest tests/test_solver.py -k epoch --maxfail=3`",
+    "“I look at the harmonics first”",
+    "`return self.epoch_offset * 15.0410686`",
+)
+QUEUE: tuple[Message, ...] = (
+    UserMessage(
+        "u1",
+        (
+            Text(
+                "Jobs get lost when the worker restarts. We need at-least-once delivery; do not add another dependency."
+            ),
+        ),
+    ),
+    AssistantMessage(
+        "a1",
+        (Text("First the acknowledgement."), ToolCall("c1", "shell", {"command": "rg -n 'ackJob' packages/queue/src"})),
+    ),
+    ToolResult(
+        "c1",
+        (
+            Text(
+                "packages/queue/src/consumer.ts:133:  await this.ackJob(jobId, { visibilityTimeout: 45000 })\n"
+                "packages/queue/src/broker.ts:208: export class RetryBroker extends BaseBroker {"
+            ),
+        ),
+    ),
+    AssistantMessage(
+        "a2",
+        (Text("It acknowledges too early."), ToolCall("c2", "shell", {"command": "npm run test:queue -- --runInBand"})),
+    ),
+    ToolResult(
+        "c2",
+        (
+            Text(
+                "Tests: 2 failed, 96 passed, 98 total\nTime: 7.914 s\n"
+                "Error: job 6b1f vanished after SIGTERM on port 61613"
+            ),
+        ),
+    ),
+    AssistantMessage(
+        "a3",
+        (
+            Text("I move it behind the handler."),
+            ToolCall("c3", "edit", {"path": "packages/queue/src/consumer.ts", "new": "const MAX_REDELIVERIES = 12"}),
+        ),
+    ),
+    ToolResult("c3", (Text("See https://stomp.example.net/spec/1.2#ACK and packages/queue/README.md"),)),
+    UserMessage("u2", (Text("Good. Cap it at 12 redeliveries and log a warning then."),)),
+)
+QUEUE_FACTS = (
+    "`packages/queue/src/consumer.ts`",
+    "packages/queue/src/broker.ts",
+    "packages/queue/README.md",
+    "`consumer.ts:133`",
+    "`ackJob`",
+    "`RetryBroker`",
+    "visibilityTimeout",
+    "`MAX_REDELIVERIES`",
+    "`--runInBand`",
+    "45,000 ms",
+    "96 passed",
+    "7.914 s",
+    "port 61613",
+    "https://stomp.example.net/spec/1.2#ACK",
+    '"vanished after SIGTERM"',
+    "`npm run test:queue -- --runInBand`",
+    "„It acknowledges too early“",
+    "`export class RetryBroker extends BaseBroker`",
+    "BaseBroker",
+    "`rg -n 'ackJob' packages/queue/src`",
+)
+SENTENCES = (
+    "- The cause was found at {}.\n",
+    "Then {} was looked at, without a result.\n\n",
+    "1. **Open**: {} [#3]\n",
+    "| done | {} |\n",
+)
+
+
+def _summary(facts: tuple[str, ...]) -> tuple[str, list[tuple[int, int]]]:
+    """Every fact in every kind of sentence, and where each stands."""
+    text = "## Goal and requirements\n"
+    places: list[tuple[int, int]] = []
+    for fact, sentence in itertools.product(facts, SENTENCES):
+        start = len(text) + sentence.index("{")
+        places.append((start, start + len(fact)))
+        text += sentence.format(fact)
+    return text, places
+
+
+@pytest.mark.parametrize(
+    ("messages", "own", "planted"),
+    [(TIDES, TIDE_FACTS, QUEUE_FACTS), (QUEUE, QUEUE_FACTS, TIDE_FACTS)],
+    ids=["tides", "queue"],
+)
+def test_what_is_planted_is_flagged_and_what_is_true_is_not(
+    messages: tuple[Message, ...], own: tuple[str, ...], planted: tuple[str, ...]
+) -> None:
+    source = Source.of([Entry(seq, message) for seq, message in enumerate(messages, 1)])
+
+    def flagged(facts: tuple[str, ...]) -> float:
+        text, places = _summary(facts)
+        flags = check(text, source)
+        return sum(any(flag.start < end and start < flag.end for flag in flags) for start, end in places) / len(places)
+
+    assert flagged(planted) >= 0.95
+    assert flagged(own) <= 0.05
+    text, _ = _summary(own + planted)
+    true = len(own) * len(SENTENCES)
+    assert len(check(text, source)) - len(check(_summary(planted)[0], source)) <= 0.05 * true

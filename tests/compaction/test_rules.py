@@ -1,0 +1,222 @@
+"""Which sentences of a user's message are rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.rules import END_LENGTH, MAX_RULE_LENGTH, MAX_RULES, prose, stated_rules
+
+RULES = [
+    "Never push to main!",
+    "You must not touch the legacy folder.",
+    "Don't change the public API.",
+    "Do **not** rename files.",
+    "DO NOT run the migrations.",
+    "Only touch files in src/.",
+    "From now on answer in German.",
+    "Make sure that all tests stay green.",
+    "Please avoid global state.",
+    "I prefer composition over inheritance.",
+    "Use uv instead of pip.",
+    "Use tabs, not spaces.",
+    "No new dependencies.",
+    "Add logging without adding dependencies.",
+    "Please, don’t format files that you don’t change.",
+    "Under no circumstances delete data.",
+    "Keep the functions short.",
+    "Answer in Polish, please.",
+    "Ask me whenever a schema changes.",
+    "Leave the vendor folder alone.",
+    "Fasse den Ordner legacy nicht an.",
+    "Niemals auf main pushen!",
+    "Schreib die Kommentare immer auf Englisch.",
+    "Tests bitte nicht ändern.",
+    "Bitte keine neuen Abhängigkeiten.",
+    "Ab jetzt bitte nur noch Deutsch.",
+    "Verwende uv statt pip.",
+    "Du darfst die Datenbank nicht löschen.",
+    "Achte darauf, dass die Tests grün bleiben.",
+    "Kein Refactoring ohne Rückfrage.",
+    "N'utilise pas npm.",
+    "Ne touche jamais aux tests.",
+    "Réponds en français.",
+    "Utilise uv au lieu de pip.",
+    "No toques la carpeta legacy.",
+    "Nunca hagas push.",
+    "A partir de ahora usa solo pytest.",
+    "Rispondi sempre in italiano.",
+    "Никогда не трогай тесты.",
+    "不要修改测试。",
+    "テストは絶対に変更しないでください。",
+    "테스트는 절대 수정하지 마세요.",
+]
+NO_RULES = [
+    "Fix the login bug.",
+    "I don't know why it fails.",
+    "The only problem is the login page.",
+    "Das geht immer noch nicht.",
+    "Was ist das?",
+    "No idea.",
+    "Keep going.",
+    "Never.",
+    "",
+    "修复错误。",
+]
+PASTED = [
+    "```\nnever do this\n```",
+    "~~~~ text\nalways ```\n~~~\nnever\n~~~~",
+    "- first\n  ```py\n  # never\n  ```",
+    "    x = 1  # must always be one",
+    "> you must never do that",
+    "2026-01-02 10:00:00 connection must not be closed",
+    "[ERROR] the file must exist",
+    "ERROR: the file must exist",
+    "Traceback (most recent call last):",
+    "ValueError: x must not be negative",
+    'File "/shop/a.py", line 3, in must_always',
+    "src/a.ts:12:4: always returns a value",
+    "    at must.never (always.js:1:2)",
+    "$ git commit -m 'never again'",
+    "error[E0502]: must not be borrowed",
+    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-must be one\n+must be two\n context must stay",
+    'throw new Error("must never happen");',
+]
+# What is indented goes on with a list item before it, and is the user's own text there.
+APART = [text for text in PASTED if not text.startswith("    ")]
+FILLER = st.sampled_from([*NO_RULES[:5], *APART, "Thanks", "- a point", "## Heading", "line one\nline two"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_sentence_that_states_a_rule_is_found_between_others(rule: str) -> None:
+    assert stated_rules(rule) == (rule,)
+    assert stated_rules(f"The page is broken. {rule} What happened?") == (rule,)
+    assert stated_rules(f"Look here:\n\n- one\n- {rule}\n- two") == (rule,)
+
+
+@pytest.mark.parametrize("text", NO_RULES)
+def test_what_states_no_rule_is_none(text: str) -> None:
+    assert stated_rules(text) == ()
+
+
+@pytest.mark.parametrize("pasted", PASTED)
+def test_what_the_user_did_not_write_states_no_rule(pasted: str) -> None:
+    assert stated_rules(pasted) == ()
+    # And hides none behind it.
+    assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ("Never push.",)
+
+
+@given(st.lists(st.sampled_from(RULES), unique=True, max_size=8), st.data())
+def test_rules_are_found_in_order_wherever_they_stand(rules: list[str], data: st.DataObject) -> None:
+    blocks: list[str] = []
+    for rule in rules:
+        blocks += data.draw(st.lists(FILLER, max_size=2))
+        blocks.append(rule)
+    blocks += data.draw(st.lists(FILLER, max_size=2))
+    assert stated_rules("\n\n".join(blocks)) == tuple(rules)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=30),
+            st.sampled_from(
+                [*RULES, *PASTED, "\n", "\r\n", "```", "~~~", "> ", "- ", "# Rules", ":", "\n    ", "…", "!"]
+            ),
+        ),
+        max_size=30,
+    )
+)
+def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[str]) -> None:
+    for joint in ("", "\n", " "):
+        text = joint.join(pieces)
+        rules = stated_rules(text)
+        assert all(rule in text and rule == rule.strip() != "" for rule in rules)
+        assert all(len(rule) <= MAX_RULE_LENGTH for rule in rules)
+        assert len(rules) == len(set(rules)) <= MAX_RULES
+        assert all(piece in text for piece in prose(text))
+
+
+def test_a_sentence_that_is_too_long_is_no_rule() -> None:
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 6)) == ("Never " + "x" * (MAX_RULE_LENGTH - 6),)
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 5)) == ()
+
+
+def test_a_message_states_no_more_rules_than_a_bound() -> None:
+    text = "\n".join(f"Never use port {port}." for port in range(100))
+    assert stated_rules(text) == tuple(f"Never use port {port}." for port in range(MAX_RULES))
+
+
+def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
+    wrapped = "You must not change anything that is in a folder called\nLegacy or in any folder below it."
+    assert stated_rules(f"Hello.\n{wrapped}\nThanks") == (wrapped,)
+    assert stated_rules("Fasse niemals den\nOrdner legacy an") == ("Fasse niemals den\nOrdner legacy an",)
+    assert stated_rules("- never touch\n  the tests\n- thanks") == ("never touch\n  the tests",)
+
+
+def test_a_line_that_states_a_rule_does_not_run_into_others() -> None:
+    assert stated_rules("Please fix it\nNever touch tests\nThanks") == ("Never touch tests",)
+    long = "The page that shows all of the orders is broken since yesterday evening"
+    assert stated_rules(f"{long}\nNever touch tests") == ("Never touch tests",)
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    assert stated_rules("Never use globals, e.g. a cache. Thanks.") == ("Never use globals, e.g. a cache.",)
+    assert stated_rules("Nie Globale nutzen, z.B. einen Cache. Danke.") == ("Nie Globale nutzen, z.B. einen Cache.",)
+
+
+def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> None:
+    text = "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
+    assert stated_rules(text) == ("Never:\n- push to main\n- delete files",)
+    assert stated_rules("## Rules\n- two spaces\n- pytest\n\nThanks") == ("Rules\n- two spaces\n- pytest",)
+    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == ("Unsere Regeln:\n\n1. zwei Leerzeichen",)
+    assert stated_rules("Files:\n- a.py\n- b.py") == ()
+
+
+def test_a_list_of_rules_that_is_too_long_for_one_is_many() -> None:
+    items = [f"folder number {number} with a rather long name" for number in range(20)]
+    text = "Never touch:\n" + "\n".join(f"- {item}" for item in items)
+    assert stated_rules(text) == ("Never touch:", *items)
+
+
+def test_a_list_behind_pasted_code_is_no_part_of_what_stands_before_it() -> None:
+    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == ("You must never:",)
+
+
+def test_of_a_very_long_text_both_ends_are_looked_at() -> None:
+    text = "Never push.\n" + "x\n" * END_LENGTH + "Always ask.\n" + "x\n" * END_LENGTH + "Never pull."
+    assert stated_rules(text) == ("Never push.", "Never pull.")
+
+
+def test_a_list_inside_a_list_ends_where_the_outer_one_goes_on() -> None:
+    text = "- Never touch:\n  - a.py\n  - b.py\n- the page is blue"
+    assert stated_rules(text) == ("Never touch:\n  - a.py\n  - b.py",)
+
+
+def test_a_fence_that_nobody_closes_hides_nothing() -> None:
+    assert stated_rules("```\nfoo()\n\nNever push.") == ("Never push.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 200_000,
+        "```\n~~~~x\n" * 20_000,
+        "prefer a b. " * 20_000,
+        "prefer " * 30_000,
+        "a\n" * 100_000,
+        "abc, \n" * 40_000,
+        "use a " * 40_000,
+        " " * 200_000 + "x",
+        "`" * 200_000,
+        "a:\n- b:\n" * 25_000,
+        "# rules\n" + "- b\n" * 50_000,
+        "(((" * 70_000,
+        "\"'" * 100_000,
+    ],
+    ids=lambda text: repr(text[:8]),
+)
+@pytest.mark.timeout(20)
+def test_hostile_texts_end(text: str) -> None:
+    assert len(stated_rules(text)) <= MAX_RULES

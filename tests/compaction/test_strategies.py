@@ -1,0 +1,281 @@
+"""How a conversation is made short: chosen by the configuration or a recipe, and added by installed packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import ROOT, AgentError
+from support.compactions import is_summary_request, messages, said, shown_compactions
+from support.models import MODELS, Reply, ToolCall, Usage
+from support.stage import Stage, stage
+
+MODEL = f"anthropic/{MODELS['anthropic']}"
+WINDOW = 20_000
+FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 100}
+READS = [Reply(tool_calls=[ToolCall("read", {"path": name})]) for name in FILES]
+"""Two files of 5,000 and 600 tokens; the tail holds 4,000."""
+HISTORY = [READS[0], Reply("Read the old one."), READS[1], Reply("Read the new one.")]
+RECIPE = """\
+---
+name: compact
+allowed_tools: []
+hooks:
+  turn_end: {{handler: swap_context, once: true}}
+compaction:
+  strategy: {}
+---
+Write the summary, said the user's own recipe.
+"""
+PLUGIN = """\
+from acp_agent.compaction import Draft, Task
+
+class Headlines:
+    name = "headlines"
+
+    async def draft(self, task: Task) -> Draft | None:
+        cut = task.cut(0)
+        if cut is None:
+            return None
+        return Draft(cut, f"Headlines of {len(cut.summarised)} messages.")
+
+class Asking:
+    name = "asking"
+
+    async def draft(self, task: Task) -> Draft | None:
+        cut = task.cut(0)
+        if cut is None:
+            return None
+        answer = await task.calls.ask(task.state.request)
+        return Draft(cut, f"The model says: {answer.parts[0].text[:4]}")
+
+class Thief:
+    name = "summary"
+
+    async def draft(self, task: Task) -> Draft | None:
+        return None
+
+def broken():
+    raise RuntimeError("no headlines today")
+"""
+ENTRY_POINTS = """\
+[acp_agent.compaction_strategies]
+headlines = {module}:Headlines
+asking = {module}:Asking
+thief = {module}:Thief
+broken = {module}:broken
+missing = {module}_that_is_not_there:Strategy
+"""
+
+
+def config(**compaction: Any) -> dict[str, Any]:
+    return {"compaction": {"prepare": False, **compaction}}
+
+
+def install(folder: Path, module: str = "headline_strategy", text: str = PLUGIN) -> dict[str, str | None]:
+    """An installed package as Python finds it: a module and its metadata in a folder of the path.
+
+    :returns: the environment that has it.
+    """
+    metadata = folder / f"{module}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / f"{module}.py").write_text(text)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS.format(module=module))
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+
+
+def in_the_file(strategy: str) -> dict[str, Any]:
+    return config(strategy=strategy)
+
+
+def in_the_model(strategy: str) -> dict[str, Any]:
+    return config(strategy="summary") | {"models": {MODEL: {"compaction": {"strategy": strategy}}}}
+
+
+@asynccontextmanager
+async def compacted(
+    tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
+) -> AsyncIterator[Stage]:
+    """A session that has read two files and was then compacted by hand."""
+    if recipe:
+        recipes = tmp_path / "home" / "state" / "recipes"
+        recipes.mkdir(parents=True, mode=0o700)
+        (tmp_path / "home" / "state").chmod(0o700)
+        (recipes / "compact.md").write_text(recipe)
+    window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
+    async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window) as it:
+        await it.prompt("Read the old file")
+        await it.prompt("Read the new file")
+        await it.prompt("/compact")
+        yield it
+
+
+@pytest.mark.parametrize("place", [in_the_file, in_the_model])
+async def test_mask_leaves_old_results_out_and_every_word_that_was_said_in(
+    tmp_path: Path, place: Callable[[str], dict[str, Any]]
+) -> None:
+    async with compacted(tmp_path, place("mask"), Reply("Done.")) as it:
+        await it.prompt("Go on")
+    [compaction] = shown_compactions(it.agent)
+    assert compaction.statuses[-1] == "completed"
+    last = it.server.calls[-1]
+    assert len(it.server.calls) == 5
+    assert not last.mentions("An old line")
+    assert last.mentions("A new line")
+    texts = [said(message) for message in messages(last.body)]
+    assert [text for text in texts if text] == [
+        *("Read the old file", "Read the old one.", "Read the new file", "Read the new one.", "Go on")
+    ]
+
+
+@pytest.mark.parametrize("place", [in_the_file, in_the_model])
+async def test_ledger_asks_no_model_and_leaves_facts_and_the_users_words(
+    tmp_path: Path, place: Callable[[str], dict[str, Any]]
+) -> None:
+    async with compacted(tmp_path, place("ledger"), Reply("Done.")) as it:
+        await it.prompt("Go on")
+    last = it.server.calls[-1]
+    assert len(it.server.calls) == 5
+    summary = said(messages(last.body)[0])
+    assert "<recorded_facts>" in summary
+    assert "old.txt" in summary
+    assert "Read the old file" in summary
+    assert not last.mentions("An old line")
+
+
+async def test_truncate_leaves_no_facts_either(tmp_path: Path) -> None:
+    async with compacted(tmp_path, config(strategy="truncate"), Reply("Done.")) as it:
+        await it.prompt("Go on")
+    last = it.server.calls[-1]
+    assert len(it.server.calls) == 5
+    assert not last.mentions("<recorded_facts>")
+    assert "left out without a summary" in said(messages(last.body)[0])
+    assert last.mentions("Read the new one.")
+    assert not last.mentions("An old line")
+
+
+async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Path) -> None:
+    recipe = RECIPE.format("truncate")
+    async with compacted(tmp_path / "1", config(), recipe=recipe) as it:
+        assert len(it.server.calls) == 4
+        assert "left out without a summary" in shown_compactions(it.agent)[0].text
+    async with compacted(tmp_path / "2", config(strategy="summary"), Reply("# Goal\nA shop."), recipe=recipe) as it:
+        assert it.server.calls[4].mentions("said the user's own recipe")
+        assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
+
+
+async def test_the_summary_is_the_default(tmp_path: Path) -> None:
+    async with compacted(tmp_path, config(), Reply("# Goal\nA shop.")) as it:
+        assert is_summary_request(it.server.calls[4].body)
+        assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
+
+
+@pytest.mark.parametrize("place", [in_the_file, in_the_model])
+async def test_a_strategy_of_an_installed_package_is_used(
+    tmp_path: Path, place: Callable[[str], dict[str, Any]]
+) -> None:
+    env = install(tmp_path / "packages")
+    async with compacted(tmp_path, place("headlines"), Reply("Done."), env=env) as it:
+        await it.prompt("Go on")
+    [compaction] = shown_compactions(it.agent)
+    assert compaction.statuses[-1] == "completed"
+    assert compaction.text == "Headlines of 8 messages."
+    assert "Headlines of 8 messages." in said(messages(it.server.calls[-1].body)[0])
+    assert it.server.calls[-1].mentions("<recorded_facts>")  # what no compaction may lose, whoever wrote the rest
+
+
+async def test_a_strategy_of_an_installed_package_can_be_named_by_a_recipe_and_serves_the_threshold(
+    tmp_path: Path,
+) -> None:
+    script = [*HISTORY[:3], Reply("Read the new one.", usage=Usage(15_500, 5)), Reply("Done.", usage=Usage(900, 5))]
+    home = tmp_path / "home" / "state"
+    (home / "recipes").mkdir(parents=True, mode=0o700)
+    home.chmod(0o700)
+    (home / "recipes" / "compact.md").write_text(RECIPE.format("headlines"))
+    env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages")}
+    async with stage(tmp_path, *script, files=FILES, config={"compaction": {"prepare": 0.3}}, env=env) as it:
+        for prompt in ("Read the old file", "Read the new file", "Go on"):
+            await it.prompt(prompt)
+    assert [compaction.text for compaction in shown_compactions(it.agent)] == ["Headlines of 8 messages."]
+    assert len(it.server.calls) == 5
+
+
+async def test_a_strategy_that_asks_the_model_may_do_so_as_often_as_it_is_due(tmp_path: Path) -> None:
+    async with stage(
+        tmp_path,
+        script=lambda body: Reply("Yes. " * 2_000, usage=Usage(15_500, 5)),
+        config=config(strategy="asking", target=0.9),
+        env={"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages")},
+    ) as it:
+        for _ in range(6):
+            await it.prompt("Really?")
+    compactions = shown_compactions(it.agent)
+    assert len(compactions) >= 4
+    assert {compaction.text[:15] for compaction in compactions} == {"The model says:"}
+    assert "No summary could be written" not in str(it.agent.updates())
+
+
+async def test_a_strategy_that_cannot_be_loaded_is_logged_and_left_out_and_takes_no_name_of_ours(
+    tmp_path: Path,
+) -> None:
+    env = install(tmp_path / "packages")
+    async with compacted(tmp_path, config(strategy="summary"), Reply("# Goal\nA shop."), env=env) as it:
+        assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
+    log = "".join(file.read_text() for file in (it.home / "state" / "logs").iterdir())
+    assert "the strategy broken of headline_strategy:broken could not be loaded" in log
+    assert "no headlines today" in log
+    assert "the strategy missing of headline_strategy_that_is_not_there:Strategy could not be loaded" in log
+    assert "the strategy summary of headline_strategy:Thief was left out: the name is taken" in log
+
+
+@pytest.mark.parametrize("name", ["headline", "chunked"])
+async def test_an_unknown_name_in_the_configuration_is_an_error_with_file_and_line(tmp_path: Path, name: str) -> None:
+    async with stage(tmp_path, env=install(tmp_path / "packages")) as it:
+        file = it.folder / ".acp-agent" / "config.yaml"
+        file.parent.mkdir()
+        file.write_text(f"compaction:\n  auto: true\n  strategy: {name}\n")
+        with pytest.raises(AgentError) as caught:
+            await it.agent.new_session(it.folder)
+    said = f"{caught.value} {caught.value.data}"
+    assert f"{file}" in said
+    assert "line 3" in said or f"{file}:3" in said
+    assert f"there is no strategy '{name}'" in said
+    assert "headlines" in said
+
+
+async def test_an_unknown_name_in_a_recipe_is_told_with_file_and_line_and_the_built_in_one_stays(
+    tmp_path: Path,
+) -> None:
+    recipe = RECIPE.format("no-such-strategy")
+    async with compacted(tmp_path, config(), Reply("# Goal\nA shop."), recipe=recipe) as it:
+        told = str(it.agent.updates())
+        file = it.home / "state" / "recipes" / "compact.md"
+        assert f"{file}:7" in told
+        assert "there is no strategy 'no-such-strategy'" in told
+        assert is_summary_request(it.server.calls[4].body)
+
+
+@pytest.mark.parametrize("place", ["config", "recipe"])
+async def test_another_model_writes_the_summary_and_the_receipt_says_so(tmp_path: Path, place: str) -> None:
+    cheap = f"local/{MODELS['chat']}"
+    settings, recipe = config(model=cheap), ""
+    if place == "recipe":
+        settings, recipe = config(), RECIPE.format(f"summary\n  model: {cheap}")
+    written = Reply("# Goal\nA shop.", usage=Usage(9_000, 50))
+    env = {"LOCAL_API_KEY": "test-key"}
+    async with compacted(tmp_path, settings, written, Reply("Done."), recipe=recipe, env=env) as it:
+        await it.prompt("Go on")
+    [compaction] = shown_compactions(it.agent)
+    asked, after = it.server.calls[4:]
+    assert (asked.path, asked.body["model"]) == ("/v1/chat/completions", MODELS["chat"])
+    assert asked.mentions("An old line")
+    assert (after.path, after.body["model"]) == ("/v1/messages", MODELS["anthropic"])
+    assert after.mentions("# Goal\nA shop.")
+    assert "0% of the prompt cached" in compaction.receipt
+    assert f"written by {MODELS['chat']}" in compaction.receipt

@@ -1,0 +1,90 @@
+"""When a context has to be made short, and when a provider is asked to count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.triggers import Limits, ended_for_want_of_room, pressure
+from acp_agent.conversation.messages import AssistantMessage, Image, StopReason, Text, Usage, UserMessage
+from support.compactions import shown_compactions
+from support.dialogues import asks_for_summary, texts
+from support.editors import ZED_BETA
+from support.models import ModelServer
+from support.replies import Reply
+from support.replies import Usage as Tokens
+from support.stage import stage
+
+BUDGET = TokenBudget(40_000, 20_000)
+LIMITS = Limits(100, 32_000_000)
+ORDER = ("none", "prepare", "threshold", "full")
+
+
+@pytest.mark.parametrize(
+    ("used", "level"),
+    [(20_999, "none"), (21_001, "prepare"), (24_001, "threshold"), (37_152, "threshold"), (37_153, "full")],
+)
+def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -> None:
+    assert pressure(BUDGET.filled(used, 3_000), (), LIMITS, threshold=0.8, prepare=0.7) == level
+
+
+@given(st.integers(0, 50_000), st.integers(0, 50_000), st.floats(0.3, 0.95), st.floats(0.1, 0.29))
+def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: float, prepare: float) -> None:
+    first, second = (
+        pressure(BUDGET.filled(tokens, 0), (), LIMITS, threshold=threshold, prepare=prepare)
+        for tokens in (used, used + more)
+    )
+    assert ORDER.index(first) <= ORDER.index(second)
+
+
+@pytest.mark.parametrize(
+    ("images", "size", "level"), [(90, 10, "none"), (91, 10, "request_size"), (2, 14_400_001, "request_size")]
+)
+def test_images_and_bytes_are_limits_as_well(images: int, size: int, level: str) -> None:
+    message = UserMessage("m", (*[Image("x" * size, "image/png")] * images, Text("See.")))
+    assert pressure(BUDGET, (message,), LIMITS, threshold=0.8, prepare=0.7) == level
+
+
+@pytest.mark.parametrize(
+    ("stop", "total", "ended"),
+    [
+        ("context_overflow", 0, True),
+        ("max_tokens", 28_500, False),
+        ("max_tokens", 28_501, True),
+        ("end_turn", 30_000, False),
+    ],
+)
+def test_an_answer_ended_for_want_of_room_only_where_the_window_was_full(
+    stop: StopReason, total: int, ended: bool
+) -> None:
+    answer = AssistantMessage("m", (Text("x"),), "", stop, Usage(total, 0) if total else None)
+    assert ended_for_want_of_room(answer, BUDGET) is ended
+
+
+def counted(server: ModelServer) -> int:
+    """How often the provider was asked to count."""
+    return sum(request.path.endswith("/count_tokens") for request in server.requests)
+
+
+async def test_the_provider_counts_only_where_the_answer_decides_something(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply("# Goal\nA cart.")
+        return Reply("Well.", usage=Tokens(22_000 if "a lot" in texts(body)[-1] else 3_000, 10))
+
+    env: dict[str, str | None] = {"ACP_AGENT_CONTEXT_WINDOW": "40000"}
+    config = {"compaction": {"prepare": False}}
+    async with stage(tmp_path, script=answer, editor=ZED_BETA, env=env, config=config) as it:
+        for prompt in ("One.", "Two.", "Three. " + "x" * 20_000, "That was a lot.", "Five."):
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        # What the provider has counted is near the limit, and what came since is a few words: nothing to ask.
+        assert counted(it.server) == 0
+        assert await it.prompt("Six. " + "x" * 100_000) == {"stopReason": "end_turn"}
+        assert counted(it.server) == 1
+        assert shown_compactions(it.agent) != []

@@ -1,0 +1,210 @@
+"""What holds of the context for every legal log; see `support.logs`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    Event,
+    LoggedEvent,
+    PinRemoved,
+    TextPinned,
+    TurnRefused,
+)
+from acp_agent.conversation.messages import UserMessage
+from support.logs import LogBuilder, is_legal, legal_logs
+
+Log = tuple[LoggedEvent, ...]
+
+
+@given(legal_logs(), st.data())
+def test_a_fold_that_stops_and_goes_on_later_sees_the_same(log: Log, data: st.DataObject) -> None:
+    pause = data.draw(st.integers(0, len(log)))
+    context = Context.from_log(log[:pause])
+    for entry in log[pause:]:
+        context = context.apply(entry)
+    assert context == Context.from_log(log)
+    assert context.head == len(log)
+
+
+def fold_start(log: Log) -> int:
+    """Where the newest compaction, undo or refusal of a log lets a fold begin, as their events say; 0 for the start."""
+    for entry in reversed(log):
+        match entry.event:
+            case ContextSwapped() as swap:
+                return swap.fold_from or min(swap.keep_from, entry.seq)
+            case ContextRestored():
+                return entry.seq
+            case TurnRefused(from_seq=prompt):
+                return fold_start(log[: prompt - 1])
+            case _:
+                pass
+    return 0
+
+
+@given(legal_logs())
+def test_at_every_moment_the_tail_that_the_newest_compaction_names_is_enough(log: Log) -> None:
+    whole = Context()
+    for entry in log:
+        whole = whole.apply(entry)
+        assert whole.fold_from == fold_start(log[: entry.seq])
+        assert Context.from_log(log[max(whole.fold_from, 1) - 1 : entry.seq]) == whole
+
+
+@given(legal_logs())
+def test_applying_an_event_leaves_the_context_before_it_as_it_was(log: Log) -> None:
+    context, seen = Context(), list[tuple[Context, Context]]()
+    for entry in log:
+        seen.append((context, copy.deepcopy(context)))
+        context = context.apply(entry)
+    assert all(before == kept for before, kept in seen)
+
+
+@given(legal_logs())
+def test_a_legal_log_gives_messages_that_a_provider_takes(log: Log) -> None:
+    context = Context()
+    for entry in log:
+        context = context.apply(entry)
+        if not context.open_calls:
+            assert is_legal(context.messages)
+
+
+def steps(log: Log, *kinds: type[Event]) -> Iterator[tuple[list[Context], LoggedEvent, Context]]:
+    """Every entry of these kinds: the contexts after each of the entries before it, from the empty one on, and the one
+    after it."""
+    contexts = [Context()]
+    for entry in log:
+        after = contexts[-1].apply(entry)
+        if isinstance(entry.event, kinds):
+            yield contexts, entry, after
+        contexts.append(after)
+
+
+@given(legal_logs())
+def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the_turn_did(log: Log) -> None:
+    for contexts, entry, after in steps(log, TurnRefused):
+        assert isinstance(entry.event, TurnRefused)
+        before, last = contexts[entry.event.from_seq - 1], contexts[-1]
+        assert after == replace(
+            last,
+            head=entry.seq,
+            revision=entry.seq,
+            entries=before.entries,
+            usage=before.usage,
+            baseline=before.baseline,
+            baseline_seq=before.baseline_seq,
+            memory=replace(before.memory, pins=last.memory.pins, next_pin=last.memory.next_pin),
+            swaps=before.swaps,
+            fold_from=before.fold_from,
+            restored=before.restored,
+            files={},
+            partial=None,
+        )
+
+
+def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, ...]:
+    """The entries with those messages rewritten that the event rewrites."""
+    new = {rewritten.seq: rewritten.message for rewritten in event.rewritten}
+    return tuple(
+        replace(entry, message=new[entry.seq], shortened=True) if entry.seq in new and not entry.summary else entry
+        for entry in entries
+    )
+
+
+@given(legal_logs())
+def test_after_a_swap_the_context_is_the_summary_the_pinned_and_the_tail(log: Log) -> None:
+    for contexts, entry, after in steps(log, ContextSwapped):
+        event, before = entry.event, contexts[-1]
+        if not isinstance(event, ContextSwapped) or not event.sent:
+            continue
+        summary, *rest = after.entries
+        assert summary == Entry(entry.seq, UserMessage(event.message_id, event.sent), summary=True)
+        pinned = [e for e in before.entries if e.seq == before.turn_from and e.seq < event.keep_from]
+        tail = [left for left in before.entries if left.seq >= event.keep_from and not left.summary]
+        assert tuple(rest) == shortened([*pinned, *tail], event)
+        assert after.carried() == replace(event.carried, cost=before.cost + 0.5)
+        assert after.swaps == (*before.swaps, entry.seq)
+
+
+@given(legal_logs())
+def test_a_swap_that_only_rewrites_changes_nothing_but_those_messages(log: Log) -> None:
+    for contexts, entry, after in steps(log, ContextSwapped):
+        event, before = entry.event, contexts[-1]
+        if not isinstance(event, ContextSwapped) or event.sent:
+            continue
+        assert after == replace(
+            before,
+            head=entry.seq,
+            revision=entry.seq,
+            entries=shortened(before.entries, event),
+            usage=None,
+            baseline=event.tokens_after,
+            baseline_seq=entry.seq,
+            swaps=(*before.swaps, entry.seq),
+            fold_from=before.fold_from or 1,
+            restored=False,
+            files={version.path: version.digest for version in event.files},
+            partial=None,
+        )
+
+
+@given(legal_logs())
+def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(log: Log) -> None:
+    for contexts, entry, after in steps(log, ContextRestored):
+        event = entry.event
+        assert isinstance(event, ContextRestored)
+        before, last = contexts[event.undone - 1], contexts[-1]
+        since = tuple(e for e in last.entries if e.seq > event.undone)
+        assert after == replace(
+            last,
+            head=entry.seq,
+            revision=entry.seq,
+            entries=(*before.entries, *since),
+            usage=None,
+            baseline=event.tokens,
+            baseline_seq=entry.seq,
+            memory=replace(before.memory, pins=last.memory.pins, next_pin=last.memory.next_pin),
+            swaps=before.swaps,
+            fold_from=entry.seq,
+            restored=True,
+            files={**before.files, **last.files},
+            partial=None,
+        )
+
+
+@given(legal_logs())
+def test_when_every_compaction_is_undone_the_context_is_as_if_none_had_been(log: Log) -> None:
+    undone = LogBuilder()
+    undone.add(*(entry.event for entry in log[len(undone.logged) :]))
+    while undone.context.swaps:
+        undone.restore()
+    never = (entry for entry in log if not isinstance(entry.event, ContextSwapped | ContextRestored))
+    expected = Context.from_log(never)
+    assert undone.context.entries == expected.entries
+    assert undone.context.memory == expected.memory
+
+
+@given(legal_logs())
+def test_pins_outlive_everything_but_being_taken_back_and_no_number_is_given_twice(log: Log) -> None:
+    context, pins, given_out = Context(), dict[int, str](), set[int]()
+    for entry in log:
+        match entry.event:
+            case TextPinned(number=number, text=text):
+                assert number not in given_out
+                given_out.add(number)
+                pins[number] = text
+            case PinRemoved(number=number):
+                del pins[number]
+            case _:
+                pass
+        context = context.apply(entry)
+        assert {pin.number: pin.text for pin in context.memory.pins} == pins
+        assert context.memory.next_pin > max(given_out, default=0)

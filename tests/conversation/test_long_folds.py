@@ -1,0 +1,32 @@
+"""Long histories are folded in pieces, which must not be seen in what comes out."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from acp_agent.conversation.context import Context
+from support.logs import LogBuilder
+
+
+def test_a_long_log_folds_as_its_events_do_one_by_one() -> None:
+    log = LogBuilder()
+    log.prompt("Fix it.")
+    for number in range(60):
+        log.step(f"Step {number}.", calls=number % 3)
+    keep = log.context.entries[40].seq
+    log.swap(min(cut for cut in log.cuts() if cut >= keep))
+    for number in range(60):
+        log.step(f"Step {number}.", calls=number % 3)
+    log.refuse()
+    log.prompt("Again.")
+    for number in range(60):
+        log.step(f"Step {number}.", calls=number % 3)
+    log.mask()
+    log.restore()
+    for number in range(60):
+        log.step(f"Step {number}.", calls=number % 3)
+    one_by_one = reduce(Context.apply, log.logged, Context())
+    folded = Context.from_log(log.logged)
+    assert folded == one_by_one == log.context
+    assert len(folded.entries) > 150
+    assert folded.before_turn == one_by_one.before_turn

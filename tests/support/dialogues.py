@@ -1,0 +1,182 @@
+"""What a model call says, in one form for Anthropic's Messages, OpenAI's Responses and Chat Completions.
+
+    assert texts(server.calls[2].body)[-1] == "Three?"
+    check_legal(call.body)                               # each call has its results right behind it, and so on
+    check_continues(summary.body, live.body)             # the same request, longer: what a provider's cache asks for
+
+Owns reading the three wire forms. Knows nothing of how a test made the conversation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from support.compactions import RECIPE_TEXT
+
+Role = Literal["user", "assistant", "call", "result", "thinking"]
+LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
+"""Upper bounds of an answer, which are no part of what a cache compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One block of a conversation.
+
+    :ivar id: of the call, for a call and its result.
+    """
+
+    role: Role
+    text: str
+    id: str = ""
+
+
+def pieces(body: Mapping[str, Any]) -> list[Piece]:
+    """The conversation, block by block, without the system prompt."""
+    if "input" in body:
+        return [piece for item in body["input"] for piece in _item(item)]
+    return [piece for message in body["messages"] if message["role"] != "system" for piece in _message(message)]
+
+
+def texts(body: Mapping[str, Any], role: Role = "user") -> list[str]:
+    """The texts of the user, or of somebody else."""
+    return [piece.text for piece in pieces(body) if piece.role == role]
+
+
+def system_of(body: Mapping[str, Any]) -> str:
+    """The system prompt."""
+    if "input" in body:
+        return str(body.get("instructions", ""))
+    if "system" in body:
+        return "".join(block["text"] for block in body["system"])
+    return "".join(message["content"] for message in body["messages"] if message["role"] == "system")
+
+
+def asks_for_summary(body: Mapping[str, Any]) -> bool:
+    """Whether this call asks for a summary with the built-in recipe, of the whole or of a part."""
+    return RECIPE_TEXT in texts(body)[-1]
+
+
+def asks_for_part(body: Mapping[str, Any]) -> bool:
+    """Whether it asks for the summary of a part of a conversation that is too long for one request."""
+    return asks_for_summary(body) and "# Part " in texts(body)[-1]
+
+
+def check_legal(body: Mapping[str, Any]) -> None:
+    """What every provider demands of a history."""
+    said = [piece for piece in pieces(body) if piece.role != "thinking"]
+    assert said[0].role == "user"
+    assert said[-1].role != "assistant"
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for piece in said:
+        if piece.role == "call":
+            assert piece.id not in seen
+            seen.add(piece.id)
+            waiting.append(piece.id)
+        elif piece.role == "result":
+            waiting.remove(piece.id)
+        else:
+            assert not waiting, f"{waiting} have no result before {piece}"
+    assert not waiting
+
+
+def check_continues(longer: Mapping[str, Any], shorter: Mapping[str, Any]) -> None:
+    """Whether a request is another one with more behind it: so that what a provider has cached of it is used."""
+    assert _settings(longer) == _settings(shorter)
+    assert list(longer) == list(shorter)
+    before, after = _blocks(shorter), _blocks(longer)
+    assert after[: len(before)] == before
+    assert len(after) > len(before)
+    old, new = marks(shorter), marks(longer)
+    assert len(new) == len(old)
+    assert not old or {*old[:2], old[-1]} <= {*new}
+
+
+def marks(body: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The places of the cache breakpoints: those of the system prompt and the tools, then numbers of blocks."""
+    found = [
+        (part, index)
+        for part in ("system", "tools")
+        for index, block in enumerate(body.get(part) or ())
+        if isinstance(block, dict) and "cache_control" in block
+    ]
+    blocks = [
+        block
+        for message in body.get("messages", ())
+        if isinstance(message.get("content"), list)
+        for block in message["content"]
+    ]
+    return [*found, *(("messages", index) for index, block in enumerate(blocks) if "cache_control" in block)]
+
+
+def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in body.items() if key not in (*LIMITS, "messages", "input")}
+    return {**_unmarked(kept), "system prompt": system_of(body)}
+
+
+def _blocks(body: Mapping[str, Any]) -> list[str]:
+    """Each block as JSON with its role."""
+    if "input" in body:
+        return [json.dumps(item) for item in body["input"]]
+    blocks: list[str] = []
+    for message in body["messages"]:
+        content = message.get("content")
+        if isinstance(content, list) and "tool_calls" not in message:
+            blocks += [json.dumps([message["role"], _unmarked(block)]) for block in content]
+        else:
+            blocks.append(json.dumps(message))
+    return blocks
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
+    return [_unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+def _item(item: Mapping[str, Any]) -> list[Piece]:
+    match item.get("type"):
+        case "function_call":
+            return [Piece("call", f"{item['name']} {item['arguments']}", item["call_id"])]
+        case "function_call_output":
+            return [Piece("result", _text(item["output"]), item["call_id"])]
+        case "reasoning":
+            return [Piece("thinking", json.dumps(item))]
+        case _:
+            return _said(item["role"], item["content"])
+
+
+def _message(message: Mapping[str, Any]) -> list[Piece]:
+    if message["role"] == "tool":
+        return [Piece("result", _text(message["content"]), message["tool_call_id"])]
+    found = _said(message["role"], message.get("content") or [])
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        found.append(Piece("call", f"{function['name']} {function['arguments']}", call["id"]))
+    return found
+
+
+def _said(role: Role, content: Any) -> list[Piece]:
+    if isinstance(content, str):
+        return [Piece(role, content)]
+    found: list[Piece] = []
+    for block in content:
+        match block["type"]:
+            case "tool_use":
+                found.append(Piece("call", f"{block['name']} {json.dumps(block['input'])}", block["id"]))
+            case "tool_result":
+                found.append(Piece("result", _text(block["content"]), block["tool_use_id"]))
+            case "thinking" | "redacted_thinking":
+                found.append(Piece("thinking", json.dumps(block)))
+            case "text" | "input_text" | "output_text":
+                found.append(Piece(role, block["text"]))
+            case kind:
+                found.append(Piece(role, f"[{kind}]"))
+    return found
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(block.get("text", "[image]") for block in content)

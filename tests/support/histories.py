@@ -1,0 +1,298 @@
+"""Histories of every shape that a compaction may meet, and what providers demand of them on the wire.
+
+    @given(histories())                     # History(entries, turn_from)
+    faults(messages)                        # what is torn, on all three wires; empty for a legal request
+    behind_summary(messages)                # the same messages as a compaction leaves them
+
+Owns what a legal history is made of: parallel batches, thinking in each provider's own form, answers that were paused
+or cut off and went on, images, errors, users' messages in a row, a turn that was stopped at any point. The rules are
+checked on what the real converters make of it. Knows nothing of cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Image,
+    Message,
+    Resource,
+    ResourceLink,
+    ResultPart,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+from acp_agent.llm import anthropic_wire, openai_chat_wire, openai_responses_wire
+
+SUMMARY = UserMessage("summary", (Text("What happened before."),))
+LINES = "".join(f"{number}\tA line of some file, Grüße.\n" for number in range(120))
+SHORT = st.sampled_from(["Hello", " \n", "Grüße, Welt 🌱", "two\nlines"])
+TEXTS = SHORT | st.sampled_from(["words and words " * 90, LINES, LINES * 6])
+IMAGE = Image("aWk=", "image/png", "file:///shop/a.png")
+THOUGHTS = st.sampled_from(
+    [
+        Thinking("Hm. " * 600, "anthropic", {"type": "thinking", "signature": "s" * 40}),
+        Thinking("", "anthropic", {"type": "redacted_thinking", "data": "d" * 900}),
+        Thinking("Hm.", "openai", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e" * 900}),
+        Thinking("", "local", {"extra_content": {"0": {"google": {"thought_signature": "x"}}}}),
+        Thinking("Of no provider's own. " * 30),
+    ]
+)
+_CUT_OFF: tuple[StopReason, ...] = ("pause_turn", "max_tokens", "interrupted")
+_PATHS = st.sampled_from(["a.py", "b.py", "./a.py"])
+_ARGUMENTS: st.SearchStrategy[tuple[str, Any]] = st.one_of(
+    _PATHS.map(lambda path: ("read", {"path": path})),
+    st.tuples(_PATHS, st.integers(1, 3)).map(lambda read: ("read", {"path": read[0], "offset": read[1]})),
+    st.tuples(_PATHS, TEXTS).map(lambda write: ("write", {"path": write[0], "content": write[1]})),
+    st.tuples(_PATHS, TEXTS).map(
+        lambda edit: ("edit", {"path": edit[0], "edits": [{"old_text": edit[1], "new_text": "x"}] * 2})
+    ),
+    st.sampled_from([("shell", {"command": "make test"}), ("plan", {"entries": []}), ("deploy", {"steps": [1] * 900})]),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Entries of a context, and the seq of the prompt whose turn still runs."""
+
+    entries: tuple[Entry, ...]
+    turn_from: int | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(entry.message for entry in self.entries)
+
+
+class _Builder:
+    def __init__(self, draw: st.DrawFn, texts: st.SearchStrategy[str]) -> None:
+        self.draw = draw
+        self.texts = texts
+        self.entries: list[Entry] = []
+        self._seq = 0
+
+    def add(self, message: Message, *, summary: bool = False) -> int:
+        self._seq += 1 + self._seq % 3  # other events stand between the messages
+        self.entries.append(Entry(self._seq, message, summary))
+        return self._seq
+
+    def chance(self, one_in: int) -> bool:
+        return self.draw(st.integers(1, one_in)) == one_in
+
+    def user(self) -> int:
+        parts: list[UserPart] = [Text(self.draw(self.texts))]
+        if self.chance(4):
+            other = st.sampled_from(
+                [
+                    IMAGE,
+                    ResourceLink("file:///shop/b.py", "b.py"),
+                    Resource("file:///shop/c.py", text=LINES),
+                    Resource("file:///shop/d.png", blob="aWk=" * 700, mime_type="image/png"),
+                    Resource("file:///shop/e.bin", blob="AAAA" * 700, mime_type="application/zip"),
+                ]
+            )
+            parts += self.draw(st.lists(other, min_size=1, max_size=3))
+        return self.add(UserMessage(f"msg_{self._seq}", tuple(parts)))
+
+    def step(self, *, calls: int, results: int | None = None) -> None:
+        """An answer, in several messages where it was paused or cut off, and the results of its calls.
+
+        :param results: how many have come so far; all where it is left out.
+        """
+        for _ in range(self.draw(st.sampled_from([0, 0, 0, 1, 2]))):
+            said = (*self._thoughts(), Text(self.draw(self.texts)))
+            reason = self.draw(st.sampled_from(_CUT_OFF))
+            self.add(AssistantMessage(f"msg_{self._seq}", said, "anthropic/a", reason))
+        parts: list[AssistantPart] = [*self._thoughts()]
+        if not calls or self.chance(2):
+            parts.append(Text(self.draw(self.texts)))
+        asked = [ToolCall(f"call_{self._seq}_{number}", *self.draw(_ARGUMENTS)) for number in range(calls)]
+        if asked and self.chance(8):
+            asked[0] = ToolCall(asked[0].id, "write", invalid='{"path": "a.py", "content": "' + LINES)
+        self.add(AssistantMessage(f"msg_{self._seq}", (*parts, *asked), "anthropic/a", "tool_use"))
+        order = self.draw(st.permutations(asked)) if calls > 1 else asked
+        for call in order[:results]:
+            self.add(self._result(call.id))
+
+    def stray(self) -> None:
+        """A result whose call is not there."""
+        self.add(self._result(f"stray_{self._seq}"))
+
+    def _result(self, call_id: str) -> ToolResult:
+        said: list[ResultPart] = [Text(self.draw(self.texts))]
+        if self.chance(5):
+            said.append(IMAGE)
+        return ToolResult(call_id, tuple(said), is_error=self.chance(4))
+
+    def _thoughts(self) -> list[Thinking]:
+        return self.draw(st.lists(THOUGHTS, max_size=2)) if self.chance(2) else []
+
+
+@st.composite
+def histories(
+    draw: st.DrawFn,
+    *,
+    texts: st.SearchStrategy[str] = TEXTS,
+    max_turns: int = 3,
+    ends: Sequence[str] = ("over", "runs", "calls", "killed"),
+    strays: bool = False,
+) -> History:
+    """Legal histories, with or without an earlier summary, whose last turn is over or runs at any stage.
+
+    :param texts: what is said; by default also what is far too long.
+    :param ends: how the last turn may stand: it is over, runs and could be asked to go on, waits for some calls, or
+        was killed meanwhile, so that it does not run and its calls are not closed yet.
+    :param strays: whether results without a call may stand at the beginning of a turn, as in imported transcripts.
+    """
+    built = _Builder(draw, texts)
+    if built.chance(3):
+        built.add(SUMMARY, summary=True)
+    turn_from = None
+    end = draw(st.sampled_from(ends))
+    turns = draw(st.integers(0 if end == "over" else 1, max_turns))
+    for turn in range(turns):
+        if strays and built.chance(2):
+            built.stray()
+        if built.chance(5):
+            built.user()
+        prompt = built.user()
+        for _ in range(draw(st.integers(0, 3))):
+            built.step(calls=draw(st.integers(1, 3)))
+            if built.chance(6):
+                built.user()  # a note to the model in mid-turn
+        if turn < turns - 1 or end == "over":
+            built.step(calls=0)
+            continue
+        if end != "runs":
+            calls = draw(st.integers(1, 3))
+            built.step(calls=calls, results=draw(st.integers(0, calls - 1)))
+        if end != "killed":
+            turn_from = prompt
+    return History(tuple(built.entries), turn_from)
+
+
+def behind_summary(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages as a compaction leaves them."""
+    return (SUMMARY, *messages)
+
+
+def anthropic(messages: Iterable[Message]) -> list[Any]:
+    return anthropic_wire.wire_messages(messages, "anthropic")
+
+
+def responses(messages: Iterable[Message]) -> list[Any]:
+    return openai_responses_wire.wire_items(messages, "openai")
+
+
+def chat(messages: Iterable[Message]) -> list[Any]:
+    return openai_chat_wire.wire_messages(messages, "local")
+
+
+def faults(messages: Iterable[Message]) -> set[str]:
+    """What a provider would refuse, by wire and by call; thinking aside, which only a comparison shows."""
+    messages = tuple(messages)
+    return {
+        *(f"anthropic: {fault}" for fault in _anthropic_faults(anthropic(messages))),
+        *(f"responses: {fault}" for fault in _responses_faults(responses(messages))),
+        *(f"chat: {fault}" for fault in _chat_faults(chat(messages))),
+    }
+
+
+def begins_with_result(messages: Sequence[Message]) -> bool:
+    """Whether the first message is a result where it follows a summary, on any wire."""
+    sent = behind_summary(messages[:1])
+    return (
+        any(block["type"] == "tool_result" for block in anthropic(sent)[0]["content"])
+        or any(item.get("type") == "function_call_output" for item in responses(sent))
+        or any(message["role"] == "tool" for message in chat(sent))
+    )
+
+
+def thinking_of_calls(messages: Iterable[Message]) -> dict[str, list[Any]]:
+    """What was thought before each call in what a provider reads as one answer, by wire and call."""
+    messages = tuple(messages)
+    found: dict[str, list[Any]] = {}
+    for message in anthropic(messages):
+        thought: list[Any] = []
+        for block in message["content"]:
+            if block["type"] in ("thinking", "redacted_thinking"):
+                thought.append(block)
+            elif block["type"] == "tool_use":
+                found[f"anthropic {block['id']}"] = list(thought)
+    thought = []
+    for item in responses(messages):
+        if item.get("type") == "reasoning":
+            thought.append(item)
+        elif item.get("type") == "function_call":
+            found[f"responses {item['call_id']}"] = list(thought)
+        elif item.get("role") != "assistant":
+            thought = []
+    for message in chat(messages):
+        for call in message.get("tool_calls", ()):
+            found[f"chat {call['id']}"] = [call.get("extra_content")]
+    return found
+
+
+def _anthropic_faults(wire: list[Any]) -> Iterable[str]:
+    waiting: set[str] = set()
+    for message in wire:
+        if not message["content"] or any(block.get("text") == "" for block in message["content"]):
+            yield "an empty message"
+        results = {block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"}
+        if message["role"] == "user":
+            yield from (f"{call} has no result right behind it" for call in waiting - results)
+            yield from (f"the result of {call} has no call right before it" for call in results - waiting)
+            waiting = set()
+        else:
+            waiting = {block["id"] for block in message["content"] if block["type"] == "tool_use"}
+    yield from (f"{call} has no result right behind it" for call in waiting)
+
+
+def _responses_faults(wire: list[Any]) -> Iterable[str]:
+    waiting: set[str] = set()
+    thinking = False
+    for item in wire:
+        kind = item.get("type", item.get("role"))
+        if thinking and kind not in ("reasoning", "assistant", "function_call"):
+            yield "reasoning without what it led to"
+        thinking = kind == "reasoning"
+        if kind == "function_call":
+            waiting.add(item["call_id"])
+        elif kind == "function_call_output":
+            if item["call_id"] not in waiting:
+                yield f"the result of {item['call_id']} has no call before it"
+            waiting.discard(item["call_id"])
+        else:
+            yield from (f"{call} has no result" for call in waiting)
+            waiting = set()
+    yield from (f"{call} has no result" for call in waiting)
+    if thinking:
+        yield "reasoning without what it led to"
+
+
+def _chat_faults(wire: list[Any]) -> Iterable[str]:
+    waiting: set[str] = set()
+    before = ""
+    for message in wire:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                yield f"the result of {message['tool_call_id']} has no call before it"
+            waiting.discard(message["tool_call_id"])
+        else:
+            yield from (f"{call} has no result" for call in waiting)
+            waiting = {call["id"] for call in message.get("tool_calls", ())}
+            if message["role"] == before == "user":
+                yield "two messages of the user in a row"
+        before = message["role"]
+    yield from (f"{call} has no result" for call in waiting)

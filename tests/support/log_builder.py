@@ -1,0 +1,282 @@
+"""`LogBuilder`: a legal history of a session, for a test that writes it down.
+
+    log = LogBuilder()
+    log.prompt("fix it")
+    log.step("I look.", calls=2)
+    log.swap(keep_from=log.head + 1)
+    log.events                          # what a Session would have logged
+
+Owns what may follow what: calls are answered before the next answer, a turn ends once, a compaction cuts where no call
+is torn from its results and keeps the prompt of a turn that still runs, the newest compaction in force is the one that
+is undone. Knows nothing of stores and models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    ContextRestored,
+    ContextSwapped,
+    ContinuationAsked,
+    Event,
+    FileVersion,
+    InstructionsLoaded,
+    LoggedEvent,
+    PartialAnswer,
+    Pinned,
+    PinRemoved,
+    RestoredEntry,
+    Rewritten,
+    SessionStarted,
+    TextPinned,
+    ToolReturned,
+    TurnEnded,
+    TurnRefused,
+    UserPrompted,
+)
+from acp_agent.conversation.memory import Quote
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+
+_SHORT = Text("[shortened]")
+
+
+class LogBuilder:
+    """A log that grows by what happens in a session; it begins with the session's start and its instructions.
+
+    :ivar context: the context after the last event.
+    """
+
+    def __init__(self, cwd: str = "/shop") -> None:
+        self._logged: list[LoggedEvent] = []
+        self._ids = 0
+        self.context = Context()
+        self.add(SessionStarted(cwd, model="scripted/one"), InstructionsLoaded("You are careful."))
+
+    @property
+    def logged(self) -> tuple[LoggedEvent, ...]:
+        """The log, a second between its entries."""
+        return tuple(self._logged)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The log's events without their places."""
+        return tuple(entry.event for entry in self._logged)
+
+    @property
+    def head(self) -> int:
+        """Seq of the last event."""
+        return len(self._logged)
+
+    def add(self, *events: Event) -> int:
+        """Append events as they stand, and return the seq of the last."""
+        for event in events:
+            entry = LoggedEvent(self.head + 1, 1_700_000_000_000 + 1000 * self.head, event)
+            self._logged.append(entry)
+            self.context = self.context.apply(entry)
+        return self.head
+
+    def prompt(self, text: str, sent: str | None = None) -> int:
+        """A turn begins.
+
+        :param sent: what the model reads in place of the text; nothing where it is empty, as for a command.
+        """
+        parts = None if sent is None else (Text(sent),) if sent else ()
+        return self.add(UserPrompted(self._id("msg"), (Text(text),), parts))
+
+    def step(
+        self, text: str = "", calls: int = 0, partials: int = 0, usage: Usage | None = None, backwards: bool = False
+    ) -> int:
+        """One answer of the model and the results of its calls.
+
+        :param calls: so many calls of a tool that reads a file, run at the same time.
+        :param partials: so many checkpoints are logged while the answer streams.
+        :param backwards: the last call is the first to return.
+        """
+        message_id = self._id("msg")
+        for number in range(partials):
+            self.add(PartialAnswer(message_id, text[number : number + 1], "" if number else "hm"))
+        asked = tuple(ToolCall(self._id("call"), "read", {"path": f"/shop/{number}.py"}) for number in range(calls))
+        parts = (*((Text(text),) if text else ()), *((Thinking("hm"),) if partials else ()), *asked)
+        reason: StopReason = "tool_use" if calls else "end_turn"
+        self.add(AssistantAnswered(AssistantMessage(message_id, parts, "scripted/one", reason, usage)))
+        for call in reversed(asked) if backwards else asked:
+            path = str(call.arguments["path"])
+            result = ToolResult(call.id, (Text(f"text of {path}"),), is_error=False)
+            self.add(
+                ToolReturned(result, CallView(f"Read {path}", "read"), (FileVersion(path, f"digest-{self.head}"),))
+            )
+        return self.head
+
+    def end(self, stop_reason: str = "end_turn") -> int:
+        """The turn is over."""
+        return self.add(TurnEnded(stop_reason))
+
+    def refuse(self) -> int:
+        """The model refuses, and the turn is over."""
+        begun = self.context.turn_from
+        assert begun is not None, "no turn runs"
+        return self.add(TurnRefused(begun), TurnEnded("refusal"))
+
+    def cuts(self) -> list[int]:
+        """Where a compaction may cut now: before any message but a tool's result, or behind all of them."""
+        assert not self.context.open_calls, "a call has no result yet"
+        places = (entry for entry in self.context.entries if not entry.summary)
+        return [*(entry.seq for entry in places if not isinstance(entry.message, ToolResult)), self.head + 1]
+
+    def swap(
+        self, keep_from: int | None = None, summary: str = "So far so good.", rewrite: Collection[int] = ()
+    ) -> int:
+        """A compaction; it remembers what the user said in the messages that leave.
+
+        :param keep_from: one of `cuts()`; behind all messages where it is left out.
+        :param rewrite: seqs of messages that stay, but shortened.
+        """
+        before = self.context
+        cut = self.head + 1 if keep_from is None else keep_from
+        pinned = tuple(
+            Pinned(entry.seq, entry.message, entry.shortened)
+            for entry in before.entries
+            if entry.seq == before.turn_from and entry.seq < cut and isinstance(entry.message, UserMessage)
+        )
+        said = (
+            Quote(entry.seq, part.text)
+            for entry in before.entries
+            if entry.seq < cut and not entry.summary and not entry.note and isinstance(entry.message, UserMessage)
+            for part in entry.message.parts
+            if isinstance(part, Text)
+        )
+        memory = replace(before.memory, requests=(*before.memory.requests, *said))
+        return self.add(
+            ContextSwapped(
+                compaction_id=self._id("compaction"),
+                message_id=self._id("msg"),
+                trigger="manual",
+                summary=summary,
+                sent=(Text(f"History: {summary}"),),
+                keep_from=cut,
+                carried=replace(before.carried(), memory=memory),
+                tokens_before=1000,
+                tokens_after=100,
+                pinned=pinned,
+                usage=Usage(900, 100, cost=0.5),
+                rewritten=self._shortened(rewrite),
+                earlier=before.swaps,
+            )
+        )
+
+    def results(self) -> list[int]:
+        """Seqs of the results that a mask can still shorten."""
+        whole = (entry for entry in self.context.entries if not entry.shortened)
+        return [entry.seq for entry in whole if isinstance(entry.message, ToolResult)]
+
+    def mask(self, results: Collection[int] | None = None, files: Collection[str] = ()) -> int:
+        """A compaction that only rewrites old results.
+
+        :param results: some of `results()`; all of them where it is left out.
+        :param files: paths of which the model still sees what it read.
+        """
+        before = self.context
+        begins = before.fold_from or 1
+        return self.add(
+            ContextSwapped(
+                compaction_id=self._id("compaction"),
+                message_id=self._id("msg"),
+                trigger="threshold",
+                summary="",
+                sent=(),
+                keep_from=begins,
+                carried=before.carried(),
+                tokens_before=1000,
+                tokens_after=700,
+                strategy="mask",
+                rewritten=self._shortened(self.results() if results is None else results),
+                files=tuple(FileVersion(path, digest) for path, digest in before.files.items() if path in files),
+                fold_from=begins,
+                earlier=before.swaps,
+            )
+        )
+
+    def restore(self) -> int:
+        """The newest compaction in force is undone."""
+        now = self.context
+        undone = now.swaps[-1]
+        before = Context.from_log(self._logged[: undone - 1])
+        since = (entry for entry in now.entries if entry.seq > undone)
+        swap = self._logged[undone - 1].event
+        assert isinstance(swap, ContextSwapped)
+        memory = replace(before.memory, pins=now.memory.pins, next_pin=now.memory.next_pin)
+        return self.add(
+            ContextRestored(
+                compaction_id=swap.compaction_id,
+                undone=undone,
+                entries=tuple(
+                    RestoredEntry(entry.seq, entry.message, entry.summary, entry.note, entry.shortened)
+                    for entry in (*before.entries, *since)
+                ),
+                carried=replace(now.carried(), memory=memory),
+                tokens=800,
+                files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **now.files}.items()),
+                earlier=before.swaps,
+            )
+        )
+
+    def pin(self, text: str) -> int:
+        """The user pins a text."""
+        return self.add(TextPinned(self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"))
+
+    def unpin(self, number: int) -> int:
+        """The user takes a pinned text back."""
+        return self.add(PinRemoved(self._id("msg"), number, f"No longer pinned: {number}"))
+
+    def ask_on(self) -> int:
+        """The model is asked to go on with an answer that was cut off."""
+        return self.add(ContinuationAsked(self._id("msg"), "Go on."))
+
+    def _shortened(self, seqs: Collection[int]) -> tuple[Rewritten, ...]:
+        return tuple(
+            Rewritten(entry.seq, _short(entry.message))
+            for entry in self.context.entries
+            if entry.seq in seqs and not entry.summary
+        )
+
+    def _id(self, prefix: str) -> str:
+        self._ids += 1
+        return f"{prefix}_{self._ids}"
+
+
+def _short(message: Message) -> Message:
+    if isinstance(message, AssistantMessage):
+        return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Text)) or (_SHORT,))
+    return replace(message, parts=(_SHORT,))
+
+
+def is_legal(messages: tuple[Message, ...]) -> bool:
+    """Whether a provider would take these messages: every call is answered once, right behind its answer."""
+    waiting: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolResult):
+            if message.call_id not in waiting:
+                return False
+            waiting.remove(message.call_id)
+        elif waiting:
+            return False
+        elif isinstance(message, AssistantMessage):
+            if not message.parts:
+                return False
+            waiting = {call.id for call in message.tool_calls}
+    return not waiting
