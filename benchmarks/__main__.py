@@ -17,6 +17,7 @@ from benchmarks.ending import ending
 from benchmarks.history import load
 from benchmarks.model_server import model_server
 from benchmarks.opening import first_prompt, opening
+from benchmarks.room import context, growth, waiting
 from benchmarks.table import Failure, Figure, Outcome, render
 from benchmarks.turns import cancel, compaction, deltas, hello
 
@@ -27,6 +28,9 @@ MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     deltas,
     cancel,
     compaction,
+    waiting,
+    context,
+    growth,
     load,
     ending,
 )

@@ -32,12 +32,14 @@ class Reply:
     :ivar calls: tool calls behind the text, as name and arguments.
     :ivar pause: seconds before each delta.
     :ivar hangs: never ends, once the deltas are out.
+    :ivar tokens: of the prompt, as it is counted.
     """
 
     deltas: Sequence[str] = ()
     calls: Sequence[tuple[str, JsonObject]] = ()
     pause: float = 0.0
     hangs: bool = False
+    tokens: int = 2_000
 
 
 @dataclass(slots=True)
@@ -130,7 +132,7 @@ class ModelServer:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": _usage(1),
+            "usage": _usage(reply.tokens, 1),
         }
         events = [(_chunk("message_start", message=message), False)]
         index = 0
@@ -150,7 +152,9 @@ class ModelServer:
             events.append((_chunk("content_block_delta", index=place, delta=delta), False))
             events.append((_chunk("content_block_stop", index=place), False))
         stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
-        events.append((_chunk("message_delta", delta=stop, usage=_usage(max(1, len(reply.deltas)))), False))
+        events.append(
+            (_chunk("message_delta", delta=stop, usage=_usage(reply.tokens, max(1, len(reply.deltas)))), False)
+        )
         events.append((_chunk("message_stop") + b"0\r\n\r\n", False))
         return events
 
@@ -193,9 +197,9 @@ def _chunk(name: str, **data: Any) -> bytes:
     return f"{len(event):x}\r\n".encode() + event + b"\r\n"
 
 
-def _usage(output: int) -> JsonObject:
+def _usage(prompt: int, output: int) -> JsonObject:
     return {
-        "input_tokens": 2_000,
+        "input_tokens": prompt,
         "output_tokens": output,
         "cache_read_input_tokens": 0,
         "cache_creation_input_tokens": 0,
