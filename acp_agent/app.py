@@ -6,12 +6,12 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
-from acp_agent.compaction.service import CompactionService
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.dispatcher import Dispatcher
@@ -31,6 +31,9 @@ from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry, default_tools
 
+if TYPE_CHECKING:
+    from acp_agent.compaction.service import CompactionService
+
 DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
@@ -43,7 +46,13 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     """
     hooks = Dispatcher(builtin_handlers())
     tools = ToolRegistry(default_tools())
-    compaction = CompactionService()
+
+    @cache
+    def compaction() -> CompactionService:
+        from acp_agent.compaction.service import CompactionService
+
+        return CompactionService()
+
     strategies = _Choices(compaction)
 
     def library(settings: Settings) -> RecipeLibrary:
@@ -73,17 +82,17 @@ class _Choices(Collection[str]):
     """Names of the compaction strategies that can be chosen. Installed packages are looked through when a recipe or the
     configuration names one, and not when the agent starts."""
 
-    def __init__(self, compaction: CompactionService) -> None:
+    def __init__(self, compaction: Callable[[], CompactionService]) -> None:
         self._compaction = compaction
 
     def __contains__(self, name: object) -> bool:
-        return name in self._compaction.choices
+        return name in self._compaction().choices
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._compaction.choices)
+        return iter(self._compaction().choices)
 
     def __len__(self) -> int:
-        return len(self._compaction.choices)
+        return len(self._compaction().choices)
 
 
 async def open_database(env: Mapping[str, str]) -> SqliteStore:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-
 from acp_agent.compaction.pinned import add_pin, remove_pin, render_pins
 from acp_agent.compaction.preview import preview
 from acp_agent.conversation.events import (
@@ -13,32 +11,18 @@ from acp_agent.conversation.events import (
     PinRemoved,
     TextPinned,
 )
-from acp_agent.conversation.messages import UserPart, new_id
+from acp_agent.conversation.messages import new_id
 from acp_agent.errors import InvalidParamsError
-from acp_agent.session.commands import RecipeRun, command_words, mentioned
+from acp_agent.session.commands import RecipeRun
 from acp_agent.session.host import SessionHost
 from acp_agent.session.reports import preview_text, status_text
 from acp_agent.tools.text import counted
-from acp_agent.turn.updates import Command
 
 PIN_SHARE = 0.05
 """Of the window, for all pinned texts: they are in every request from the first compaction on."""
 
 NO_MODEL = ("mask", "ledger", "truncate")
 """Strategies that ask nobody: a preview can do what they would do."""
-
-COMMANDS = (
-    Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "text"),
-    Command("unpin", "Take a pinned text back", "number"),
-)
-
-
-def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
-    """The name and the rest of a prompt that names one of `COMMANDS`."""
-    words = command_words(parts)
-    if words is None or words[0] not in {command.name for command in COMMANDS}:
-        return None
-    return words[0], f"{words[1]}{mentioned(parts[1:])}"
 
 
 async def run_builtin(host: SessionHost, name: str, rest: str) -> str:
@@ -75,21 +59,22 @@ async def _unpin(host: SessionHost, rest: str) -> str:
     return f"Pin {number} was taken back."
 
 
-Report = Callable[[SessionHost, RecipeRun], Awaitable[str]]
+async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
+    """What one of `REPORTS` tells."""
+    return await (_preview(host, run) if word == "preview" else _status(host))
 
 
 async def _preview(host: SessionHost, run: RecipeRun) -> str:
-    order = await host.manual_order(RecipeRun(run.recipe, "", ()))
+    order = await host.compaction.manual_order(RecipeRun(run.recipe, "", ()))
     exact = None
     if order.policy.strategy in NO_MODEL:
-        exact = await host.compactor.service(order.state, order.policy, order.call, without_model=True)
+        exact = await host.compaction.compactor.service(order.state, order.policy, order.call, without_model=True)
         if exact is None:
             return preview_text(None, order.state.budget)
     return preview_text(preview(order.state, order.policy, exact), order.state.budget)
 
 
-async def _status(host: SessionHost, run: RecipeRun) -> str:
-    del run
+async def _status(host: SessionHost) -> str:
     active = await host.models.active(host.context.model)
     about = (ContextSwapped, CompactionFailed, ContextRestored)
     events = [logged async for logged in host.events() if isinstance(logged.event, about)]
@@ -103,17 +88,14 @@ async def _status(host: SessionHost, run: RecipeRun) -> str:
     )
 
 
-async def _undo(host: SessionHost, run: RecipeRun) -> str:
-    del run
-    restored = await host.undo_compaction()
+async def undo_compaction(host: SessionHost) -> str:
+    """Undo the newest compaction, and say so.
+
+    :raises CompactionError: there is none.
+    """
+    restored = await host.compaction.undo()
     return (
         f"The compaction #{restored.undone} was undone: the context is again what it was before, with what has been "
         f"said since ({counted(len(restored.entries), 'message')}, about {restored.tokens:,} tokens). By itself it is "
         "not compacted again before it is really full; `/compact` does it at any time."
     )
-
-
-REPORTS: Mapping[str, Report] = {"preview": _preview, "status": _status}
-"""Words behind `/compact` that change nothing, not even the log."""
-UNDO = "undo"
-undo_compaction: Report = _undo

@@ -22,6 +22,15 @@ COMPACT = "compact"
 REQUIRED_HOOKS: RequiredHooks = {COMPACT: ("turn_end", SWAP_CONTEXT)}
 """Without it, an override of that recipe would leave a full context as it is."""
 
+BUILT_IN = (
+    Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "text"),
+    Command("unpin", "Take a pinned text back", "number"),
+)
+"""Commands that are no recipes."""
+REPORTS = ("preview", "status")
+"""Words behind `/compact` that change nothing, not even the log."""
+UNDO = "undo"
+
 _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
 
@@ -83,6 +92,14 @@ def mentioned(parts: tuple[UserPart, ...]) -> str:
 def bindings(recipe: Recipe) -> tuple[Binding, ...]:
     """The recipe's hooks as the dispatcher takes them."""
     return tuple(Binding(event, binding.handler, binding.once) for event, binding in recipe.hooks.items())
+
+
+def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
+    """The name and the rest of a prompt that names one of `BUILT_IN`."""
+    words = command_words(parts)
+    if words is None or words[0] not in {command.name for command in BUILT_IN}:
+        return None
+    return words[0], f"{words[1]}{mentioned(parts[1:])}"
 
 
 def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:

@@ -33,7 +33,7 @@ from acp_agent.hooks.events import SwapContext, TurnEnd
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.session.commands import RecipeRun, bindings
 from acp_agent.session.log import SessionLog
-from acp_agent.session.receipts import receipt_text
+from acp_agent.session.receipts import finished
 from acp_agent.session.swapping import swap_events
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
 
@@ -285,16 +285,3 @@ def _ordered(prepared: Prepared, trigger: CompactionTrigger, calls: ModelCalls) 
     if prepared.result.usage is not None:
         calls.spent(prepared.result.usage)
     return replace(prepared, order=replace(prepared.order, trigger=trigger))
-
-
-def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
-    """The last word on a compaction that was committed."""
-    return CompactionFinished(
-        swap.compaction_id,
-        "completed",
-        summary=swap.summary,
-        receipt=receipt_text(swap),
-        tokens_before=swap.tokens_before,
-        tokens_after=swap.tokens_after,
-        replayed=replayed,
-    )

@@ -7,8 +7,10 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_prefix, used_tokens
@@ -17,8 +19,6 @@ from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CallView,
-    CompactionTrigger,
-    ContextRestored,
     Event,
     InstructionsLoaded,
     LoggedEvent,
@@ -26,25 +26,20 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import AssistantMessage, JsonObject
 from acp_agent.errors import OverflowLimit
-from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.archive import SessionArchive
-from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.client import SessionClient
-from acp_agent.session.commands import COMPACT, RecipeRun, bindings
-from acp_agent.session.compacting import Compactor, Order
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
-from acp_agent.session.orders import order_for
-from acp_agent.session.preparing import Preparation
 from acp_agent.session.services import Services
-from acp_agent.session.undoing import undo
-from acp_agent.session.workspace import read_workspace
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Notice, Update, UsageUpdated
+
+if TYPE_CHECKING:
+    from acp_agent.session.compaction import SessionCompaction
 
 UNSURE_SHARE = 0.1
 """Of the window: where more of the count than this is our own estimate, the provider may be asked to count."""
@@ -80,10 +75,27 @@ class SessionHost:
         self._library: RecipeLibrary | None = None
         self._asked: ActiveModel | None = None
         self._untold: list[str] = []
-        self.compactor = Compactor(
-            session_id, log, services.compaction, services.hooks, self.show, self.show_usage, self.read_instructions
-        )
-        self.compaction = AutoCompaction(self, self.compactor, lambda failed: Preparation(log, self.compactor, failed))
+        self._tasks: TaskGroup | None = None
+
+    def run_in(self, tasks: TaskGroup) -> None:
+        """Do what is done in the background in this task group, which ends with the session."""
+        self._tasks = tasks
+        self.models.run_in(tasks)
+
+    async def give_up(self) -> None:
+        """Give up a summary that is written in the background."""
+        if "compaction" in self.__dict__:
+            await self.compaction.preparation.drop()
+
+    @cached_property
+    def compaction(self) -> SessionCompaction:
+        """The session's compactions. Loaded with the first prompt: a new session does not wait for it."""
+        from acp_agent.session.compaction import SessionCompaction
+
+        compaction = SessionCompaction(self, self._services)
+        if self._tasks is not None:
+            compaction.preparation.run_in(self._tasks)
+        return compaction
 
     # --- what a turn asks for (see TurnHost) ---
 
@@ -104,17 +116,16 @@ class SessionHost:
         """Let the user see how full the window is: the provider's last count where there is one."""
         active = await self.models.active(self.context.model)
         context = self.context
-        used = context.baseline or used_tokens(context, self._prefix_tokens())
+        used = context.baseline or used_tokens(context, self.prefix_tokens())
         await self.show(UsageUpdated(used, active.budget.window, context.cost or None))
 
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
         active = await self.models.active(self.context.model)
-        budget = await self.filled(active)
-        await self.compaction.before_request(active, budget, self.settings.compaction_for(active.name))
+        await self.compaction.before_request(active)
         # Another model may have been chosen while a summary was written.
         self._asked = await self.models.active(self.context.model)
-        return self._request(self._asked)
+        return self.request(self._asked)
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:
         """Whether this answer was cut off because the window was full."""
@@ -127,7 +138,7 @@ class SessionHost:
         :param limit: what the provider said there was too much of; None where it took the request.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.compaction.make_room(await self.models.active(self.context.model), limit)
+        await self.compaction.make_room(limit)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
@@ -175,98 +186,17 @@ class SessionHost:
         self._untold.clear()
         return untold
 
-    # --- compaction ---
-
-    async def compact(self, run: RecipeRun) -> bool:
-        """Compact because the user asked.
-
-        :returns: False where there was nothing to compact.
-        :raises AgentError: it failed; the context is as it was.
-        """
-        await self.compaction.preparation.drop()
-        swap = await self.compactor.compact(await self.manual_order(run))
-        if swap is not None:
-            self.compaction.succeeded()
-        return swap is not None
-
-    async def manual_order(self, run: RecipeRun) -> Order:
-        """The order for a compaction that the user asks for."""
-        return await self._order(run, "manual", await self.models.active(self.context.model))
-
-    async def after_recipe(self, run: RecipeRun, response: str) -> None:
-        """Ask the hooks of a recipe whose turn is about to end, and do what they want.
-
-        :param response: the visible text of its last answer.
-        """
-        event = TurnEnd(self.session_id, self.context.cwd, 1, response)
-        actions = await self._services.hooks.dispatch(event, bindings(run.recipe))
-        if any(isinstance(action, RequestCompaction) for action in actions):
-            await self.compaction.on_request(await self.models.active(self.context.model))
-
-    async def undo_compaction(self) -> ContextRestored:
-        """Undo the newest compaction that is in force.
-
-        :raises CompactionError: there is none.
-        """
-        await self.compaction.preparation.drop()
-        restored = await undo(self._services.store, self.session_id, self.log, self._prefix_tokens())
-        await self.show_usage()
-        return restored
-
     def events(self) -> AsyncIterator[LoggedEvent]:
         """The whole log."""
         return self._services.store.events(self.session_id)
 
-    async def order(
-        self,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order | None:
-        """The order for an automatic compaction; None where no recipe compacts.
-
-        :param context: what to compact; the context as it is where not given.
-        """
-        recipe = (await self.library()).get(COMPACT)
-        if recipe is None:
-            return None
-        run = RecipeRun(recipe, "", ())
-        return await self._order(run, trigger, active, context=context, must_fit=must_fit, refused=refused)
-
-    async def _order(
-        self,
-        run: RecipeRun,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order:
-        context = context or self.context
-        return await order_for(
-            run,
-            trigger,
-            context=context,
-            request=self._request(active, context),
-            active=active,
-            models=self.models,
-            settings=self.settings,
-            workspace=await read_workspace(context),
-            must_fit=must_fit,
-            refused=refused,
-        )
-
     async def filled(self, active: ActiveModel) -> TokenBudget:
         """The model's budget with the next request in it; the provider is asked where our count alone would decide."""
-        prefix = self._prefix_tokens()
+        prefix = self.prefix_tokens()
         used = used_tokens(self.context, prefix)
         guessed = used - (self.context.baseline if self.context.usage else 0)
         if guessed > active.budget.window * UNSURE_SHARE and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
-            used = await active.provider.count_tokens(self._request(active)) or used
+            used = await active.provider.count_tokens(self.request(active)) or used
         return active.budget.filled(used, prefix)
 
     # --- what is read from the disk ---
@@ -293,6 +223,7 @@ class SessionHost:
         :raises AgentError: see `SessionModels.prewarm`.
         """
         _ = self._definitions
+        _ = self.compaction
         await self.models.prewarm(self.context.model)
 
     @cached_property
@@ -301,10 +232,15 @@ class SessionHost:
         tools = self._services.tools
         return tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
 
-    def _prefix_tokens(self) -> int:
+    def prefix_tokens(self) -> int:
+        """Estimate of what stands before the messages."""
         return estimate_prefix(self.context.instructions, self._definitions)
 
-    def _request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
+    def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
+        """The live request.
+
+        :param context: the context as it is where not given.
+        """
         context = context or self.context
         return ModelRequest(
             model=active.model_id,
@@ -312,7 +248,7 @@ class SessionHost:
             messages=context.messages,
             tools=self._definitions,
             max_output_tokens=active.budget.output(
-                used_tokens(context, self._prefix_tokens()), active.max_output_tokens
+                used_tokens(context, self.prefix_tokens()), active.max_output_tokens
             ),
             thought_level=context.thought_level or self.settings.thought_level or "",
             conversation_id=self.session_id,

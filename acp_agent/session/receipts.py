@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from acp_agent.conversation.events import ContextSwapped, Receipt
+from acp_agent.turn.updates import CompactionFinished
 
 TOLD = 5
 """Flagged pieces that are named; the others are counted."""
+
+
+def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
+    """The last word on a compaction that was committed."""
+    return CompactionFinished(
+        swap.compaction_id,
+        "completed",
+        summary=swap.summary,
+        receipt=receipt_text(swap),
+        tokens_before=swap.tokens_before,
+        tokens_after=swap.tokens_after,
+        replayed=replayed,
+    )
 
 
 def receipt_text(swap: ContextSwapped) -> str:

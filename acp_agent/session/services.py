@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from acp_agent.compaction.service import CompactionService
 from acp_agent.config import Settings
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.llm.registry import Registry
@@ -14,11 +14,15 @@ from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
 
+if TYPE_CHECKING:
+    from acp_agent.compaction.service import CompactionService
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """The rooms below, ready for use.
 
+    :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
     :ivar library: finds the recipes for such settings; touches the disk.
@@ -27,7 +31,7 @@ class Services:
     store: SessionStore
     tools: ToolRegistry
     hooks: Dispatcher
-    compaction: CompactionService
+    compaction: Callable[[], CompactionService]
     settings: Callable[[Path], Settings]
     models: Callable[[Settings], Registry]
     library: Callable[[Settings], RecipeLibrary]

@@ -30,8 +30,16 @@ from acp_agent.errors import (
     ModelRequestError,
     SessionNotFoundError,
 )
-from acp_agent.session.builtin import COMMANDS, REPORTS, UNDO, builtin_command, run_builtin, undo_compaction
-from acp_agent.session.commands import RecipeRun, commands, recipe_run, turn_limits
+from acp_agent.session.commands import (
+    BUILT_IN,
+    REPORTS,
+    UNDO,
+    RecipeRun,
+    builtin_command,
+    commands,
+    recipe_run,
+    turn_limits,
+)
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
 from acp_agent.session.options import change_event, session_options
@@ -114,8 +122,7 @@ class Session:
         with self._serving:
             try:
                 async with anyio.create_task_group() as tasks:
-                    self.host.compaction.preparation.run_in(tasks)
-                    self.host.models.run_in(tasks)
+                    self.host.run_in(tasks)
                     while True:
                         await self._answer(await self._mailbox.take())
             finally:
@@ -127,8 +134,8 @@ class Session:
         if self._running is not None:
             self._turn_scope.cancel()
         await self._idle.wait()
-        # Before somebody else reads the log, which is told what it cost.
-        await self.host.compaction.preparation.drop()
+        # Before somebody else reads the log, which is told what a summary cost that nobody will use.
+        await self.host.give_up()
         self._serving.cancel()
         await self.host.models.aclose()
 
@@ -188,7 +195,7 @@ class Session:
         if self.host.context.turn_from is not None:
             closing = closing_events(self.host.context, "interrupted", self._view_of)
             await self.host.append(*closing, TurnEnded("interrupted"), await self.host.read_instructions())
-        self.host.compaction.begin_turn()
+        self.host.compaction.automatic.begin_turn()
         await self.host.models.begin_turn()
 
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
@@ -198,6 +205,8 @@ class Session:
             return await self._compact(run, parts)
         builtin = builtin_command(parts) if run is None else None
         if builtin is not None:
+            from acp_agent.session.builtin import run_builtin
+
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             await self._note(await run_builtin(host, *builtin))
             return "end_turn"
@@ -215,21 +224,25 @@ class Session:
             await self._note(text)
         result = await run_turn(host, self._tools, turn_limits(host.settings, run))
         if run is not None and result.answer is not None:
-            await host.after_recipe(run, result.answer.text)
-        await host.compaction.end_turn()
+            await host.compaction.after_recipe(run, result.answer.text)
+        await host.compaction.automatic.end_turn()
         return result.stop_reason
 
     async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
         word = run.instructions.strip()
         if word in REPORTS:
+            from acp_agent.session.builtin import report
+
             # Not logged: who asks what would change must not find that something did.
-            await self.host.show(AgentSaid(new_id("msg"), await REPORTS[word](self.host, run)))
+            await self.host.show(AgentSaid(new_id("msg"), await report(self.host, word, run)))
             return "end_turn"
         await self.host.append(UserPrompted(new_id("msg"), parts, sent=()))
         try:
             if word == UNDO:
-                await self._note(await undo_compaction(self.host, run))
-            elif not await self.host.compact(run):
+                from acp_agent.session.builtin import undo_compaction
+
+                await self._note(await undo_compaction(self.host))
+            elif not await self.host.compaction.compact(run):
                 await self._note("There is nothing to compact yet.")
         except CompactionError as error:
             await self._note(str(error))
@@ -317,7 +330,7 @@ class Session:
 
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
-        await self.host.show(CommandsUpdated((*commands(await self.host.library()), *COMMANDS)))
+        await self.host.show(CommandsUpdated((*commands(await self.host.library()), *BUILT_IN)))
         if self.host.context.title is not None:
             await self.host.show(TitleUpdated(self.host.context.title))
         await self.show_usage()

@@ -16,10 +16,15 @@ HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcs
 SDKS = ("anthropic", "openai", "mcp", "httpx2")
 
 
+def modules(importtime: str) -> set[str]:
+    """Modules named in the interpreter's import report."""
+    lines = importtime.splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
 def imported(importtime: str) -> set[str]:
     """Top-level packages named in the interpreter's import report."""
-    rows = (line.rpartition("|")[2].strip() for line in importtime.splitlines() if line.startswith("import time:"))
-    return {row.partition(".")[0] for row in rows}
+    return {name.partition(".")[0] for name in modules(importtime)}
 
 
 def test_the_handshake_needs_the_standard_library_alone() -> None:
@@ -61,3 +66,18 @@ async def test_a_new_session_is_answered_before_the_providers_sdk_is_loaded(
             loaded = imported(agent.stderr)
             assert "sqlite3" in loaded
             assert not loaded & set(SDKS)
+
+
+async def test_a_new_session_is_answered_before_what_compacts_is_loaded(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path)
+        agent.kill()
+        await agent.wait_exit()
+        loaded = modules(agent.stderr)
+        assert "acp_agent.session.host" in loaded
+        assert not loaded & {
+            "acp_agent.session.compaction",
+            "acp_agent.compaction.service",
+            "acp_agent.compaction.ledger",
+        }

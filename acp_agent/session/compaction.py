@@ -1,0 +1,168 @@
+"""`SessionCompaction`: everything about one session's compactions, by hand, by itself and undone.
+
+Loaded with the session's first prompt, and not with the session: what makes a summary is a room of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import CompactionTrigger, ContextRestored
+from acp_agent.errors import OverflowLimit
+from acp_agent.hooks.events import RequestCompaction, TurnEnd
+from acp_agent.session.automatic import AutoCompaction
+from acp_agent.session.commands import COMPACT, RecipeRun, bindings
+from acp_agent.session.compacting import Compactor, Order
+from acp_agent.session.models import ActiveModel
+from acp_agent.session.orders import order_for
+from acp_agent.session.preparing import Preparation
+from acp_agent.session.services import Services
+from acp_agent.session.undoing import undo
+from acp_agent.session.workspace import read_workspace
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
+
+
+class SessionCompaction:
+    """Compacts one session.
+
+    :ivar compactor: does it.
+    :ivar automatic: decides when it is done without being asked.
+    """
+
+    def __init__(self, host: SessionHost, services: Services) -> None:
+        self._host = host
+        self._services = services
+        self.compactor = Compactor(
+            host.session_id,
+            host.log,
+            services.compaction(),
+            services.hooks,
+            host.show,
+            host.show_usage,
+            host.read_instructions,
+        )
+        self.automatic = AutoCompaction(
+            self, self.compactor, lambda failed: Preparation(host.log, self.compactor, failed)
+        )
+
+    @property
+    def preparation(self) -> Preparation:
+        """What is written in the background."""
+        return self.automatic.preparation
+
+    # --- what the user, a hook and a turn ask for ---
+
+    async def compact(self, run: RecipeRun) -> bool:
+        """Compact because the user asked.
+
+        :returns: False where there was nothing to compact.
+        :raises AgentError: it failed; the context is as it was.
+        """
+        await self.preparation.drop()
+        swap = await self.compactor.compact(await self.manual_order(run))
+        if swap is not None:
+            self.automatic.succeeded()
+        return swap is not None
+
+    async def after_recipe(self, run: RecipeRun, response: str) -> None:
+        """Ask the hooks of a recipe whose turn is about to end, and do what they want.
+
+        :param response: the visible text of its last answer.
+        """
+        event = TurnEnd(self._host.session_id, self.context.cwd, 1, response)
+        actions = await self._services.hooks.dispatch(event, bindings(run.recipe))
+        if any(isinstance(action, RequestCompaction) for action in actions):
+            await self.automatic.on_request(await self._active())
+
+    async def before_request(self, active: ActiveModel) -> None:
+        """Compact before a model call where that is due."""
+        settings = self._host.settings.compaction_for(active.name)
+        await self.automatic.before_request(active, await self.filled(active), settings)
+
+    async def make_room(self, limit: OverflowLimit | None) -> None:
+        """Compact, since the provider refused the last request, or its answer ended for want of room.
+
+        :param limit: what the provider said there was too much of; None where it took the request.
+        :raises AgentError: it came to nothing; the context is as it was.
+        """
+        await self.automatic.make_room(await self._active(), limit)
+
+    async def undo(self) -> ContextRestored:
+        """Undo the newest compaction that is in force.
+
+        :raises CompactionError: there is none.
+        """
+        await self.preparation.drop()
+        host = self._host
+        restored = await undo(self._services.store, host.session_id, host.log, host.prefix_tokens())
+        await host.show_usage()
+        return restored
+
+    # --- orders ---
+
+    @property
+    def context(self) -> Context:
+        """The context after everything appended so far."""
+        return self._host.context
+
+    async def filled(self, active: ActiveModel) -> TokenBudget:
+        """The model's budget with the next request in it."""
+        return await self._host.filled(active)
+
+    async def tell(self, text: str) -> None:
+        """Tell the user what belongs to no answer."""
+        await self._host.tell(text)
+
+    async def manual_order(self, run: RecipeRun) -> Order:
+        """The order for a compaction that the user asks for."""
+        return await self._order(run, "manual", await self._active())
+
+    async def order(
+        self,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order | None:
+        """The order for an automatic compaction; None where no recipe compacts.
+
+        :param context: what to compact; the context as it is where not given.
+        """
+        recipe = (await self._host.library()).get(COMPACT)
+        if recipe is None:
+            return None
+        run = RecipeRun(recipe, "", ())
+        return await self._order(run, trigger, active, context=context, must_fit=must_fit, refused=refused)
+
+    async def _order(
+        self,
+        run: RecipeRun,
+        trigger: CompactionTrigger,
+        active: ActiveModel,
+        *,
+        context: Context | None = None,
+        must_fit: bool = False,
+        refused: OverflowLimit | None = None,
+    ) -> Order:
+        context = context or self.context
+        return await order_for(
+            run,
+            trigger,
+            context=context,
+            request=self._host.request(active, context),
+            active=active,
+            models=self._host.models,
+            settings=self._host.settings,
+            workspace=await read_workspace(context),
+            must_fit=must_fit,
+            refused=refused,
+        )
+
+    async def _active(self) -> ActiveModel:
+        return await self._host.models.active(self.context.model)
