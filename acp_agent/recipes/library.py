@@ -5,6 +5,7 @@ Reading is quick but touches the disk; call it from a worker thread. Knows nothi
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -18,6 +19,8 @@ from acp_agent.recipes.template import check
 
 SUFFIX = ".md"
 PACKAGE = Path(__file__).parents[1]
+
+_log = logging.getLogger(__name__)
 
 
 def builtin_recipes_dir() -> Path:
@@ -87,6 +90,11 @@ class RecipeLibrary:
                 except DocumentError as error:
                     message = f"{error.key}: {error.message}" if error.key else error.message
                     errors.append(RecipeError(message, source=str(path), line=error.line))
+                except Exception as error:
+                    # One file, which may be a stranger's, must not take the others with it.
+                    _log.exception("the recipe %s could not be read", path)
+                    message = f"cannot be read ({type(error).__name__}: {error})"
+                    errors.append(RecipeError(message, source=str(path)))
                 else:
                     recipes[recipe.name] = recipe
         return cls(dict(sorted(recipes.items())), tuple(errors))

@@ -100,7 +100,8 @@ def _named_errors(recipe: Recipe) -> Generator[None]:
     except RecipeError:
         raise
     except TemplateSyntaxError as error:
-        line = recipe.body_line + error.lineno - 1
+        # Some nodes of a template have no line.
+        line = recipe.body_line + (error.lineno or 1) - 1
         raise RecipeError(f"the template is wrong: {error.message}", source=source, line=line) from error
     except Exception as error:  # whatever an expression of the template may raise
         raise RecipeError(f"the template failed: {error}", source=source, line=_line(recipe, error)) from error

@@ -6,8 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import anyio
+from anyio import to_thread
+
 from acp_agent.config import Settings
 from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.errors import RecipeError
 from acp_agent.hooks.dispatcher import Binding
 from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.library import RecipeLibrary
@@ -16,6 +20,7 @@ from acp_agent.recipes.template import render
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
+RENDER_SECONDS = 5.0
 SWAP_CONTEXT = "swap_context"
 COMPACT = "compact"
 """Name of the recipe that automatic compaction runs, too."""
@@ -52,6 +57,17 @@ class RecipeRun:
     def compacts(self) -> bool:
         """Whether the recipe's answer takes the place of the conversation."""
         return any(binding.handler == SWAP_CONTEXT for binding in self.recipe.hooks.values())
+
+    async def rendered(self, seconds: float = RENDER_SECONDS) -> str:
+        """The recipe's text for the model. A template, which may be a stranger's, can make work for minutes without any
+        text, so that it is rendered beside everything else and given up after a while.
+
+        :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
+        """
+        with anyio.move_on_after(seconds):
+            return await to_thread.run_sync(self.render, abandon_on_cancel=True)
+        message = f"was not rendered within {seconds:g} seconds; make its template simpler"
+        raise RecipeError(message, source=str(self.recipe.source))
 
     def render(self) -> str:
         """The recipe's text for the model.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anyio import to_thread
-
 from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.state import DEFAULT_TARGET, CompactionPolicy, ConversationState, Workspace
@@ -53,7 +51,7 @@ async def order_for(
         state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
     policy = CompactionPolicy(
         # The first one loads the template engine.
-        prompt=await to_thread.run_sync(run.render),
+        prompt=await run.rendered(),
         strategy=said.strategy or options.strategy or "summary",
         tail=options.tail_tokens(active.budget.window),
         ledger=options.ledger,

@@ -200,7 +200,12 @@ class Session:
 
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
         host = self.host
-        run = recipe_run(await host.library(), parts)
+        try:
+            run = recipe_run(await host.library(), parts)
+        except Exception:
+            # Whatever is wrong with the recipes, the prompt is kept.
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            raise
         if run is not None and run.compacts:
             return await self._compact(run, parts)
         builtin = builtin_command(parts) if run is None else None
@@ -212,7 +217,7 @@ class Session:
             return "end_turn"
         try:
             await host.models.active(host.context.model)
-            sent = None if run is None else (Text(run.render()), *run.attachments)
+            sent = None if run is None else (Text(await run.rendered()), *run.attachments)
         except AgentError:
             # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
             # sent again unchanged.

@@ -210,3 +210,15 @@ def test_every_built_in_recipe_loads() -> None:
         check(recipe)
     assert set(library.recipes) == {path.stem for path in builtin_recipes_dir().glob("*.md")}
     assert "compact" in library.recipes
+
+
+@pytest.mark.parametrize(
+    "body", ["{% autoescape true %}x{% endautoescape %}", "{% if 1 %}{% autoescape x %}{% endautoescape %}{% endif %}"]
+)
+def test_a_template_whose_fault_has_no_line_takes_nothing_away_either(folders: Folders, body: str) -> None:
+    (folders.user / "good.md").write_text("Good.")
+    (folders.project / "bad.md").write_text(body)
+    library = folders.discover()
+    assert list(library.recipes) == ["good"]
+    [error] = library.errors
+    assert error.source == str(folders.project / "bad.md")

@@ -116,7 +116,11 @@ class Story:
             facts.listed = facts.listed or session.session_id == session_id
             self._screen.line(f"{INDENT * 2}{session.session_id}  {session.title or '(untitled)'}", "dim")
         await agent.resume(session_id, self._scratch.repository)
-        where = " What “the test” is now stands in the summary only." if facts.short < facts.full else ""
+        where = (
+            " What “the test” is stands in what the compaction kept: your own words, and the summary."
+            if facts.short < facts.full
+            else ""
+        )
         self._screen.line(f"{INDENT}Resumed it.{where}")
         await self._prompt(agent, session_id, NOW, facts)
         facts.resumed = self._used()
