@@ -141,10 +141,14 @@ class ContextOverflowError(ModelRequestError):
     :param partial: whether some of the answer had already been shown.
     :param limit: what there was too much of. Where it is not tokens, a request with the same images in it is refused
         as well, whatever it asks for.
+    :param maximum: tokens that the provider takes, where it says so.
     """
 
-    def __init__(self, message: str, *, partial: bool = False, limit: OverflowLimit = "tokens") -> None:
+    def __init__(
+        self, message: str, *, partial: bool = False, limit: OverflowLimit = "tokens", maximum: int | None = None
+    ) -> None:
         self.limit: OverflowLimit = limit
+        self.maximum = maximum
         super().__init__(message, partial=partial)
 
 

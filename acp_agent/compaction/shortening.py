@@ -12,6 +12,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, MESSAGE_TOKENS, estimate_message
@@ -42,6 +43,7 @@ FLOOR_TOKENS = 96
 SHORTEST_PIECE = 192
 """Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
 HEAD_SHARE = 2 / 3
+_RULES = "\n\n[Rules that stand in the part that was left out:]\n"
 SNAP_SHARE = 1 / 4
 """Of a head or tail, given up so that it ends at the end of a line."""
 GRAIN = 16
@@ -165,6 +167,29 @@ def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
     return shorter if len(shorter) < len(text) else text
 
 
+def cut_said(text: str, limit: int, left_out: LeftOut) -> str:
+    """`cut_middle` for what the user said: rules that they state in the middle stay, word for word."""
+    if len(text) <= limit:
+        return text
+    rules = _rules(text)
+    reserve = min(limit // 2, sum(len(rule) + 3 for rule in rules) + len(_RULES))
+    shorter = cut_middle(text, limit - reserve if rules else limit, left_out)
+    kept: list[str] = []
+    room = reserve - len(_RULES)
+    for rule in rules:
+        if rule not in shorter and room >= len(rule) + 3:
+            kept.append(f"- {rule}")
+            room -= len(rule) + 3
+    return f"{shorter}{_RULES}" + "\n".join(kept) if kept else shorter
+
+
+@lru_cache(maxsize=16)
+def _rules(text: str) -> tuple[str, ...]:
+    from acp_agent.compaction.rules import stated_rules
+
+    return stated_rules(text)
+
+
 def _rewrite(entry: Entry, tokens: int, recall: bool) -> Rewrite | None:
     if _is_summary(entry):
         return None
@@ -230,7 +255,7 @@ def _capped(message: Message, cap: int, left_out: LeftOut) -> Message:
 def _capped_part(part: UserPart, cap: int, left_out: LeftOut) -> UserPart:
     match part:
         case Text():
-            return replace(part, text=cut_middle(part.text, cap, left_out))
+            return replace(part, text=cut_said(part.text, cap, left_out))
         case Resource():
             if part.text is not None:
                 return replace(part, text=cut_middle(part.text, cap, left_out))

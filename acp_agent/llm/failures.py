@@ -176,6 +176,14 @@ def lasting(failure: CallFailed) -> bool:
     return failure.kind == "status" and verdict(failure) == "refused"
 
 
+_MAXIMUM = re.compile(
+    r"(?:> |maximum (?:context length|prompt length)(?: of this model)? (?:is|of) |tokens allowed \(|context size \(|"
+    r"context length (?:is )?(?:only )?|n_ctx(?: =|:)? ?)(\d[\d,]{2,12})",
+    re.IGNORECASE,
+)
+"""The number in "210000 tokens > 200000 maximum", "maximum context length is 8192 tokens" and their like."""
+
+
 def overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     """What the request had too much of; None where the failure is another one."""
     status, message = failure.status, failure.message
@@ -237,6 +245,12 @@ def reason(failure: CallFailed) -> str:
             return f"it answered with status {failure.status}" if failure.status else "it reported an error"
 
 
+def _maximum(said: str) -> int | None:
+    """The tokens that a request may have, where the provider's sentence has that number."""
+    match = _MAXIMUM.search(said)
+    return int(match[1].replace(",", "")) if match else None
+
+
 def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: float | None = None) -> ModelError:
     """The exception for the user, once nothing more is tried.
 
@@ -257,6 +271,7 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
             f" Run /compact to make it short, or start a new session.{detail}",
             partial=shown,
             limit=limit,
+            maximum=_maximum(detail) if limit == "tokens" else None,
         )
     if shown:
         return ModelStreamError(

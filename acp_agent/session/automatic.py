@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.strategy import Writer
 from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
@@ -24,6 +25,8 @@ from acp_agent.session.preparing import Preparation
 
 MAX_FUTILE = 2
 """Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
+NEW_INPUT = 0.1
+"""Of the usable window: so much more since a compaction, and another one is not in vain."""
 MAX_FAILURES = 3
 """Summaries that failed in a row, after which no model is asked for one by itself any more."""
 
@@ -84,6 +87,7 @@ class AutoCompaction:
         self._futile = 0
         self._just_compacted = False
         self._failures = 0
+        self._failed_at = 0
         self._new_turn = False
         self._last: ActiveModel | None = None
         self._level: Pressure = "none"
@@ -122,7 +126,7 @@ class AutoCompaction:
             self._prepare(active, budget)
         if level not in _DUE:
             self._just_compacted = False
-        elif not self._is_futile():
+        elif not self._is_futile(budget):
             if waits:
                 await self._compact(
                     await self._order(_why(level, last, active), active, last, must_fit=level == "full")
@@ -140,7 +144,7 @@ class AutoCompaction:
         order = await self._order("overflow", active, must_fit=True, refused=limit)
         # A summary takes the place of words; what is left of the images may still be too many.
         pending = self._pending if limit in (None, "tokens") else None
-        swap = None if order is None else await self._compactor.compact(order, pending)
+        swap = None if order is None else await self._compactor.compact(order, pending, self._spent)
         if order is None or swap is None:
             raise CompactionError(
                 "The conversation does not fit the model's context window, and there is nothing in it that could be "
@@ -176,9 +180,16 @@ class AutoCompaction:
             return level
         return "none"
 
-    def _is_futile(self) -> bool:
-        """Whether compactions in this turn have helped so little that another would not help either."""
-        self._futile += self._just_compacted
+    def _is_futile(self, budget: TokenBudget) -> bool:
+        """Whether compactions in this turn have helped so little that another would not help either: the context was
+        due again although little had come since. New results of tools are new input as much as a prompt is."""
+        context = self._host.context
+        since = max(self._failed_at, *context.swaps[-1:], 0)
+        grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
+        if grown > budget.usable * NEW_INPUT:
+            self._futile = 0
+        else:
+            self._futile += self._just_compacted
         self._just_compacted = False
         return self._futile >= MAX_FUTILE
 
@@ -254,6 +265,9 @@ class AutoCompaction:
         preparation = self.preparation
         return preparation.result if preparation.running or preparation.ready else None
 
+    def _spent(self) -> int:
+        return self.preparation.requests
+
     async def _compact(self, order: Order | None) -> bool:
         """Compact now; a failure is shown, and the turn goes on.
 
@@ -264,10 +278,10 @@ class AutoCompaction:
         if self._failures >= MAX_FAILURES:
             order = replace(order, without_model=True)
         try:
-            swap = await self._compactor.compact(order, self._pending)
+            swap = await self._compactor.compact(order, self._pending, self._spent)
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
-            self._futile = MAX_FUTILE
+            self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             await self._note_failure(error)
             return False
         self._just_compacted = swap is not None
@@ -303,7 +317,7 @@ class AutoCompaction:
         except (RecipeError, ConfigError) as error:
             if self._futile < MAX_FUTILE:
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
-            self._futile = MAX_FUTILE
+            self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             return None
         if order is None or last is None or order.writer is not None:
             return order

@@ -101,12 +101,16 @@ class Compactor:
         self._instructions = instructions
 
     async def compact(
-        self, order: Order, pending: Callable[[], Awaitable[Prepared | None]] | None = None
+        self,
+        order: Order,
+        pending: Callable[[], Awaitable[Prepared | None]] | None = None,
+        spent: Callable[[], int] = lambda: 0,
     ) -> ContextSwapped | None:
         """Compact now.
 
         :param pending: waits for what is being prepared already, and is used in the place of what was ordered; where
             it comes to nothing, the order is carried out.
+        :param spent: model requests that were made for it by then; what is left of the twelve is the order's.
         :returns: None where there was nothing to compact, and nothing was shown.
         :raises AgentError: it failed; that was shown and logged, and the context is as it was.
         """
@@ -119,6 +123,7 @@ class Compactor:
                 await shown.begin()
                 if (prepared := await pending()) is not None:
                     return _ordered(prepared, order.trigger, calls)
+                calls.requests = spent()
             compacted = await self._run(order, calls)
             return None if compacted is None else Prepared(order, compacted, anyio.current_time() - began)
 

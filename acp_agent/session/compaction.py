@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
 
 
+REFUSED_SHARE = 0.95
+"""Of a request that was refused: as much as is taken to fit, where the provider does not say."""
+
+
 class SessionCompaction:
     """Compacts one session.
 
@@ -83,13 +87,22 @@ class SessionCompaction:
         settings = self._host.settings.compaction_for(active.name)
         await self.automatic.before_request(active, await self.filled(active), settings)
 
-    async def make_room(self, limit: OverflowLimit | None) -> None:
+    async def make_room(self, limit: OverflowLimit | None, maximum: int | None) -> None:
         """Compact, since the provider refused the last request, or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
+        :param maximum: tokens that it takes, where it said so.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.automatic.make_room(await self._active(), limit)
+        active = await self._active()
+        if limit == "tokens":
+            # The window is smaller than is known, or we count too little: what was refused is more than fits, by our
+            # count. Remembered, or every turn would have to be refused first.
+            used = (await self.filled(active)).used
+            fits = int(used * REFUSED_SHARE)
+            self._host.models.learn_limit(active.name, fits if maximum is None else min(fits, maximum))
+            active = await self._active()
+        await self.automatic.make_room(active, limit)
 
     async def undo(self) -> ContextRestored:
         """Undo the newest compaction that is in force.

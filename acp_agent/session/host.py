@@ -132,13 +132,14 @@ class SessionHost:
         active = await self.models.active(self.context.model)
         return ended_for_want_of_room(answer, active.budget)
 
-    async def make_room(self, limit: OverflowLimit | None = None) -> None:
+    async def make_room(self, limit: OverflowLimit | None = None, maximum: int | None = None) -> None:
         """Compact, since the provider refused the last request, or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
+        :param maximum: tokens that it takes, where it said so.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.compaction.make_room(limit)
+        await self.compaction.make_room(limit, maximum)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""

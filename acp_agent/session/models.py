@@ -18,6 +18,8 @@ from acp_agent.errors import ModelAuthError
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
 
+LEAST_WINDOW = 1_000
+"""Tokens: no refusal, however odd, makes a window smaller."""
 TURN_WAIT = 0.35
 """Seconds that a turn waits for the provider's word on the window of a model used before; longer than a local server is
 given when it is asked again, so that the window does not change within a turn once it is known."""
@@ -63,6 +65,7 @@ class SessionModels:
         self._default: str | None = None
         self._tasks: TaskGroup | None = None
         self._asking: dict[str, anyio.Event] = {}
+        self._limits: dict[str, int] = {}
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Ask in this task group, which ends with the session, so that a slow answer is waited for by nobody."""
@@ -105,9 +108,17 @@ class SessionModels:
             self._registry.resolve(name)
             await self._learn((name,), self._first_wait)
         window = self._registry.context_window(name)
+        window = min(window, self._limits.get(name, window))
         if known is None or known.budget.window != window:
             known = self._used[name] = self._made(name, window)
         return known
+
+    def learn_limit(self, name: str, tokens: int) -> None:
+        """Take a model's window to be no larger than this for as long as the session is open: more was refused.
+
+        :param tokens: by our own count.
+        """
+        self._limits[name] = max(LEAST_WINDOW, min(tokens, self._limits.get(name, tokens)))
 
     def _made(self, name: str, window: int) -> ActiveModel:
         resolved = self._registry.resolve(name)

@@ -46,8 +46,8 @@ async def order_for(
     said = settings.compaction_for(active.name)
     options = run.recipe.compaction or CompactionOptions()
     state = ConversationState.from_context(context, request, active.budget, workspace)
-    if refused in ("tokens", "bytes") and state.budget.used < state.budget.window:
-        # We count too little, or the window is smaller than is known: what was refused is taken to fill it.
+    if refused == "bytes" and state.budget.used < state.budget.window:
+        # What was refused is taken to fill the window.
         state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
     policy = CompactionPolicy(
         # The first one loads the template engine.

@@ -45,6 +45,7 @@ class Preparation:
     """At most one summary in the making, or ready to be used.
 
     :param failed: told that a summary came to nothing.
+    :ivar requests: how many model requests the newest summary took that came to nothing.
     """
 
     def __init__(self, log: SessionLog, compactor: Compactor, failed: Callable[[AgentError], Awaitable[None]]) -> None:
@@ -53,6 +54,7 @@ class Preparation:
         self._failed = failed
         self._tasks: TaskGroup | None = None
         self._draft: _Draft | None = None
+        self.requests = 0
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Work in this task group, which ends with the session."""
@@ -132,6 +134,7 @@ class Preparation:
             _log.exception("preparing a summary failed")
             failure = CompactionError(f"Preparing a summary failed inside the agent ({type(error).__name__}).")
         finally:
+            self.requests = calls.requests if calls is not None and draft.prepared is None else 0
             # Also where the whole session is being ended: an append is shielded, and takes a moment.
             if calls is not None and not draft.taken.is_set():
                 await self._note_cost(calls)

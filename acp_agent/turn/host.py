@@ -60,10 +60,11 @@ class TurnHost(Protocol):
         """Whether an answer that was cut off was so because the window was full, and not at its own limit."""
         ...
 
-    async def make_room(self, limit: OverflowLimit | None = None) -> None:
+    async def make_room(self, limit: OverflowLimit | None = None, maximum: int | None = None) -> None:
         """Compact, since the provider refused the last request, or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
+        :param maximum: tokens that it takes, where it said so.
         :raises AgentError: it came to nothing; the context is as it was.
         """
         ...

@@ -49,6 +49,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
                     "session, or a model that takes more.",
                     partial=error.partial,
                     limit=error.limit,
+                    maximum=error.maximum,
                 ) from error
             made_room = True
             partial = await _keep_partial(host)
@@ -100,6 +101,6 @@ async def _ask_to_go_on(host: TurnHost) -> None:
 
 async def _make_room(host: TurnHost, error: ContextOverflowError) -> None:
     try:
-        await host.make_room(error.limit)
+        await host.make_room(error.limit, error.maximum)
     except AgentError as failed:
         raise ContextOverflowError(f"{error} {failed}", partial=error.partial, limit=error.limit) from failed

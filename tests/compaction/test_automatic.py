@@ -109,13 +109,13 @@ async def test_within_a_turn_the_prompt_and_the_steps_not_yet_answered_stay_word
 
 
 async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 300)
+    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 100)
     read = ToolCall("read", {"path": str(tmp_path / "long.txt")})
 
     def answer(body: Mapping[str, Any]) -> Reply:
         if is_summary_request(body):
             return SUMMARY
-        if len(server.calls) > 12 or asked_last(body) == "Again?":
+        if len(server.calls) > 7 or asked_last(body) == "Again?":
             return Reply("Enough.", usage=Usage(14_000, 5))
         return Reply("Step.", tool_calls=[read], usage=Usage(14_000, 5))
 

@@ -77,13 +77,13 @@ def test_a_name_that_is_not_public_is_an_error() -> None:
         _ = compaction.nothing  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_the_agents_start_loads_no_strategy_and_looks_through_no_packages() -> None:
+def test_the_agents_start_loads_nothing_that_compacts_and_looks_through_no_packages() -> None:
     code = "import sys, acp_agent.app; print('\\n'.join(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30
     ).stdout.split()
-    assert "acp_agent.compaction.service" in loaded
-    late = ("strategies", "provenance", "ledger", "language")
+    assert "acp_agent.session.host" in loaded
+    late = ("service", "strategies", "provenance", "ledger", "language")
     assert not {"importlib.metadata", *(f"acp_agent.compaction.{name}" for name in late)} & {*loaded}
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_message, estimate_messages
+from acp_agent.compaction.rules import stated_rules
 from acp_agent.compaction.shortening import (
     FLOOR_TOKENS,
     SHORTEST_PIECE,
@@ -284,3 +285,16 @@ def test_the_newest_of_equals_keeps_more() -> None:
     assert sizes == sorted(sizes)
     assert sum(sizes) <= 100_000
     assert sum(sizes) > 99_000
+
+
+def test_a_rule_in_the_middle_of_a_long_paste_stays_word_for_word_however_often_it_is_cut() -> None:
+    rule = "Never touch the file prices.py."
+    text = f"{'The log says nothing. ' * 800}\n\n{rule}\n\n{'The log says nothing. ' * 800}"
+    entries = (Entry(3, UserMessage("u", (Text(text),))),)
+    for budget in (4_000, 1_000, 400):
+        entries = apply_rewrites(entries, fit(entries, budget, None))
+        [said] = entries[0].message.parts
+        assert isinstance(said, Text)
+        assert rule in said.text
+        assert rule in stated_rules(said.text)
+        assert estimate_message(entries[0].message) <= budget

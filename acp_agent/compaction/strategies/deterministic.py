@@ -12,6 +12,7 @@ from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.triggers import LIMIT_SHARE, Limits
 from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import ToolResult
 
 CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
@@ -54,11 +55,19 @@ class MaskStrategy:
         before = estimate_messages(entry.message for entry in state.entries)
         after = estimate_messages(entry.message for entry in apply_rewrites(state.entries, rewrites))
         saved = round((before - after) * state.calibration)
-        text = (
-            f"{len(rewrites)} old results of tools were left out of the context (about {saved:,} tokens). Nothing that "
-            "was said was changed; the full results stay in the session's record."
-        )
-        return Draft(None, text, rewritten=rewrites)
+        return Draft(None, _left_out(rewrites, saved), rewritten=rewrites)
+
+
+def _left_out(rewrites: tuple[Rewrite, ...], saved: int) -> str:
+    results = sum(isinstance(rewrite.message, ToolResult) for rewrite in rewrites)
+    said = len(rewrites) - results
+    what = [f"{results} old results of tools"] if results else []
+    if said:
+        what.append(f"images in {said} of the messages")
+    return (
+        f"Left out of the context: {' and '.join(what)} (about {saved:,} tokens). No word that was said was changed; "
+        "all of it stays in the session's record."
+    )
 
 
 class LedgerStrategy:

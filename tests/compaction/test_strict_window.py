@@ -1,0 +1,73 @@
+"""Providers that refuse what does not fit: a turn that reads on and on, and a window that is smaller than is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import connected_agent
+from support.compactions import is_summary_request, shown_compactions
+from support.editors import ZED_BETA
+from support.models import Reply, ToolCall, model_server
+
+STEPS = 10
+
+
+def size(body: Mapping[str, Any]) -> int:
+    """Tokens of a request, about, as the server counts them."""
+    return len(str(body)) // 4
+
+
+@pytest.mark.parametrize(("window", "parallel"), [(16_000, 1), (40_000, 2)])
+async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
+    tmp_path: Path, window: int, parallel: int
+) -> None:
+    # About seven thousand tokens.
+    (tmp_path / "long.txt").write_text("The cart adds prices.\n" * 1_000)
+    reads = [
+        ToolCall("read", {"path": str(tmp_path / "long.txt"), "limit": 999 - number}) for number in range(parallel)
+    ]
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if is_summary_request(body) or "parts as text" in str(body):
+            return Reply("# Goal\nRead on.")
+        live.append(size(body))
+        return Reply("Next.", tool_calls=reads) if len(live) < STEPS else Reply("Done.")
+
+    live: list[int] = []
+    async with (
+        model_server(answer, max_prompt_tokens=window) as server,
+        connected_agent(
+            home=tmp_path,
+            env=server.env() | {"ACP_AGENT_CONTEXT_WINDOW": str(window)},
+            capabilities=ZED_BETA,
+        ) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        assert await agent.prompt(session, "Read it ten times.", 60) == {"stopReason": "end_turn"}
+        assert len(live) == STEPS
+        assert len(shown_compactions(agent)) > 2
+        assert await agent.prompt(session, "And now?", 60) == {"stopReason": "end_turn"}
+
+
+async def test_a_window_that_is_smaller_than_is_known_is_learned_from_the_first_refusal(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if is_summary_request(body) or "parts as text" in str(body):
+            return Reply("# Goal\nCount.")
+        return Reply("The cart adds prices. " * 400)
+
+    async with (
+        model_server(answer, max_prompt_tokens=12_000) as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        for number in range(8):
+            prompt = f"Question {number}? {'What does the cart add? ' * 60}"
+            assert await agent.prompt(session, prompt, 60) == {"stopReason": "end_turn"}
+        # What was refused once is known from then on: the meter's window, and compactions in time.
+        refused = [call for call in server.calls if size(call.body) > 12_000]
+        assert len(refused) <= 2
+        assert agent.updates(kind="usage_update")[-1]["size"] <= 12_000
