@@ -57,7 +57,7 @@ class Asked:
 
 
 def state(messages: tuple[Message, ...] = HISTORY, window: int = 32_000) -> ConversationState:
-    return ConversationState.of(messages, window=window, model="m", system="Be brief.", cwd="/work")
+    return ConversationState.of(messages, window=window, model="m", system="Be brief.", cwd="/shop")
 
 
 async def compacted(of: ConversationState, policy: CompactionPolicy = POLICY) -> CompactedState:
@@ -112,7 +112,7 @@ async def test_what_is_carried_over_outlives_a_second_compaction_and_a_store() -
     more: tuple[Message, ...] = (UserMessage("6", (Text("And more. " * 900),)), AssistantMessage("7", (Text("So."),)))
     second = await compacted(replace(again, entries=first.next_state(again, more).entries))
     assert RULE in [rule.text for rule in second.memory.rules]
-    assert "/work/shop.py" in [fact.path for fact in second.ledger.files]
+    assert "/shop/shop.py" in [fact.path for fact in second.ledger.files]
     [opening] = [part.text for part in second.messages[0].parts if isinstance(part, Text)][:1]
     assert RULE in opening
 
