@@ -12,6 +12,7 @@ from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
 from acp_agent.protocol.wire import parse_result
+from acp_agent.server.bounds import bounded, pieces
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.files import EditorFiles
 from acp_agent.server.presenter import Presenter, call_content, call_locations
@@ -61,11 +62,12 @@ class EditorClient:
 
     async def show(self, update: Update) -> None:
         """Send an update, if this editor is to be told."""
-        wire = self._presenter.present(update)
-        if wire is not None:
-            await self._peer.notify(
-                methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
-            )
+        for piece in pieces(update):
+            wire = self._presenter.present(piece)
+            if wire is not None:
+                await self._peer.notify(
+                    methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
+                )
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
@@ -79,7 +81,7 @@ class EditorClient:
             status="pending",
             content=call_content(view) or None,
             locations=call_locations(view) or None,
-            raw_input=arguments,
+            raw_input=bounded(arguments),
         )
         try:
             answer = await self._peer.request(

@@ -9,14 +9,10 @@ from acp_agent.conversation.messages import CompactedBlock, Image, Resource, Res
 from acp_agent.errors import InvalidParamsError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content
+from acp_agent.server.bounds import MAX_DATA, cut
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import ContentBlock
-
-SHOWN_DATA = 8_000_000
-"""Characters of base64 in one block that an editor is shown again; some take lines of 10 MiB at most."""
-SHOWN_TEXT = 1_500_000
-"""The same of a text, in which a character may become six bytes of JSON."""
 
 
 def parts_from_blocks(blocks: Sequence[ContentBlock]) -> tuple[UserPart, ...]:
@@ -52,18 +48,12 @@ def _part(block: ContentBlock) -> UserPart:
 def block_from_part(part: UserPart) -> JsonObject:
     """The block that a part came from; a few words in place of one that is larger than what editors take in a line."""
     match part:
-        case Text() if len(part.text) > SHOWN_TEXT:
-            return content.text_content(_cut(part.text))
-        case Image() if len(part.data) > SHOWN_DATA:
+        case Image() if len(part.data) > MAX_DATA:
             return content.text_content(f"[{part.uri or 'a picture'}: too large to be shown again]")
-        case Resource() if len(part.text or "") > SHOWN_TEXT:
-            return content.text_resource(part.uri, _cut(part.text or ""), mime_type=part.mime_type)
-        case Resource() if len(part.blob or "") > SHOWN_DATA:
+        case Resource() if len(part.blob or "") > MAX_DATA:
             return content.text_content(f"[{part.uri}: too large to be shown again]")
-        case Text():
-            return content.text_content(part.text)
-        case CompactedBlock():
-            return content.text_content(_cut(part.text))
+        case Text() | CompactedBlock():
+            return content.text_content(cut(part.text))
         case Image():
             return content.image_content(part.data, part.mime_type, uri=part.uri)
         case ResourceLink():
@@ -77,11 +67,7 @@ def block_from_part(part: UserPart) -> JsonObject:
             )
         case Resource():
             if part.text is not None:
-                return content.text_resource(part.uri, part.text, mime_type=part.mime_type)
+                return content.text_resource(part.uri, cut(part.text), mime_type=part.mime_type)
             return content.blob_resource(part.uri, part.blob or "", mime_type=part.mime_type)
         case _:
             assert_never(part)
-
-
-def _cut(text: str) -> str:
-    return f"{text[:SHOWN_TEXT]}\n… ({len(text) - SHOWN_TEXT} more characters)"

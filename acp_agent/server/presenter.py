@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import Image, ResultPart, Text
+from acp_agent.conversation.messages import Image, ResultPart
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content, updates
+from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.content import block_from_part
 from acp_agent.turn.updates import (
@@ -85,7 +86,7 @@ class Presenter:
                     kind=update.view.kind,
                     status="pending",
                     locations=_locations(update.view),
-                    raw_input=update.arguments,
+                    raw_input=bounded(update.arguments),
                 )
             case CallStarted():
                 return updates.tool_call_update(
@@ -122,7 +123,7 @@ class Presenter:
                 status=update.status,
                 content=shown,
                 locations=_locations(view),
-                raw_input=update.arguments,
+                raw_input=bounded(update.arguments),
                 raw_output=view.raw_output,
             )
         return updates.tool_call_update(
@@ -141,7 +142,7 @@ class Presenter:
             case CompactionChunk():
                 return updates.compaction_summary_chunk(update.compaction_id, update.text)
             case CompactionFinished(status="completed"):
-                summary = [content.text_content(text) for text in (update.summary, update.receipt) if text]
+                summary = [content.text_content(cut(text)) for text in (update.summary, update.receipt) if text]
                 return updates.compaction_update(
                     update.compaction_id, "completed", summary=summary, meta=_token_meta(update)
                 )
@@ -254,15 +255,9 @@ def _result(update: CallFinished) -> list[JsonObject]:
 
 def _result_block(part: ResultPart, *, fenced: bool) -> JsonObject:
     if isinstance(part, Image):
-        return content.image_content(part.data, part.mime_type, uri=part.uri)
-    text = _cut(part)
+        return block_from_part(part)
+    text = cut(part.text, SHOWN_RESULT)
     return content.text_content(_fenced(text) if fenced else text)
-
-
-def _cut(part: Text) -> str:
-    if len(part.text) <= SHOWN_RESULT:
-        return part.text
-    return f"{part.text[:SHOWN_RESULT]}\n… ({len(part.text) - SHOWN_RESULT} more characters)"
 
 
 def _fenced(text: str) -> str:
@@ -274,7 +269,7 @@ def _fenced(text: str) -> str:
 
 
 def _text(text: str) -> list[JsonObject]:
-    return [content.tool_content(content.text_content(text))]
+    return [content.tool_content(content.text_content(cut(text)))]
 
 
 def _compaction_title(update: CompactionFinished) -> str:

@@ -1,0 +1,120 @@
+"""No line to an editor reaches 10 MiB, at which some give up, and nothing that is said is lost by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.messages import Text
+from acp_agent.server.bounds import MAX_TEXT, MAX_VALUE, bounded, pieces
+from acp_agent.turn.updates import AgentSaid, AgentThought, CompactionChunk, UserSaid
+from support.editors import BARE
+from support.replies import Reply, ToolCall
+from support.stage import Stage, stage
+
+LARGE = "\x01 a line\n" * 1_400_000  # 12.6 million characters, of which one in nine takes six bytes in JSON
+LIMIT = 10 << 20
+
+
+def said(it: Stage, kind: str) -> str:
+    return "".join(update["content"]["text"] for update in it.agent.updates(kind=kind))
+
+
+def longest(it: Stage) -> int:
+    return max(len(line.raw) for line in it.agent.lines if line.received)
+
+
+async def test_twelve_megabytes_of_answer_and_of_thought_are_sent_and_replayed_in_lines_below_ten(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, Reply([LARGE], thinking=LARGE)) as it:
+        assert await it.prompt("Say much") == {"stopReason": "end_turn"}
+        live = longest(it)
+        assert said(it, "agent_message_chunk") == LARGE
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=60)
+            assert said(later, "agent_message_chunk") == LARGE
+            assert said(later, "agent_thought_chunk") == LARGE
+            ids = {update["messageId"] for update in later.agent.updates(kind="agent_message_chunk")}
+            assert len(ids) == 1
+            assert max(live, longest(later)) < LIMIT
+
+
+async def test_twelve_megabytes_of_prompt_are_replayed_whole_in_lines_below_ten(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("I see.")) as it:
+        assert await it.prompt([{"type": "text", "text": LARGE}]) == {"stopReason": "end_turn"}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=60)
+            assert said(later, "user_message_chunk") == LARGE
+            assert longest(later) < LIMIT
+
+
+async def test_a_call_that_writes_nine_megabytes_is_asked_shown_and_replayed_in_lines_below_ten(
+    tmp_path: Path,
+) -> None:
+    text = LARGE.replace("\x01", "\t")[:9_000_000]
+    write = Reply(tool_calls=[ToolCall("write", {"path": "large.txt", "content": text})])
+    async with stage(tmp_path, write, Reply("Written."), editor=BARE) as it:
+        assert await it.prompt("Write much") == {"stopReason": "end_turn"}
+        assert (it.folder / "large.txt").read_text() == text
+        call = it.calls()[0]
+        assert call["status"] == "completed"
+        assert "more characters)" in call["rawInput"]["content"]
+        assert call["rawInput"]["path"] == "large.txt"
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=60)
+            assert max(longest(it), longest(later)) < LIMIT
+
+
+@given(st.integers(0, 3 * MAX_TEXT), st.integers(0, 3))
+def test_the_pieces_of_a_text_are_the_text_and_none_is_too_long(length: int, kind: int) -> None:
+    text = ("\x00ab\n" * (length // 4 + 1))[:length]
+    update = (AgentSaid("m", text), AgentThought("m", text), CompactionChunk("m", text), UserSaid("m", Text(text)))[
+        kind
+    ]
+    parts = list(pieces(update))
+    texts = [_text_of(part) for part in parts]
+    assert "".join(texts) == text
+    assert all(len(part) <= MAX_TEXT for part in texts)
+    assert len(parts) == max(1, -(-length // MAX_TEXT))
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.integers(1, 40).map(lambda n: "x" * n * 50_000),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=40,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=5))
+def test_arguments_are_shown_as_they_are_unless_they_are_too_large(arguments: dict[str, Any]) -> None:
+    shown = bounded(arguments)
+    assert _characters(shown) <= MAX_TEXT
+    if _characters(arguments) < MAX_TEXT // 2:
+        assert shown == arguments
+    if shown != arguments:
+        assert "…" in str(shown)
+
+
+def test_very_many_short_arguments_are_told_by_their_number() -> None:
+    arguments = {"edits": ["x" * MAX_VALUE] * 200}
+    assert bounded(arguments) == {"…": f"{200 * (MAX_VALUE + 2) + 9} characters, too many to be shown"}
+
+
+def _text_of(update: Any) -> str:
+    return update.part.text if isinstance(update, UserSaid) else update.text
+
+
+def _characters(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(len(key) + _characters(item) for key, item in value.items())
+    if isinstance(value, list):
+        return sum(map(_characters, value))
+    return len(value) if isinstance(value, str) else 0
