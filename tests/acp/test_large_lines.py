@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import Text
 from acp_agent.server.bounds import MAX_TEXT, MAX_VALUE, bounded, pieces
-from acp_agent.turn.updates import AgentSaid, AgentThought, CompactionChunk, UserSaid
+from acp_agent.turn.updates import AgentSaid, AgentThought, CompactionChunk, Update, UserSaid
 from support.editors import BARE
 from support.replies import Reply, ToolCall
 from support.stage import Stage, stage
@@ -104,12 +104,18 @@ def test_arguments_are_shown_as_they_are_unless_they_are_too_large(arguments: di
 
 
 def test_very_many_short_arguments_are_told_by_their_number() -> None:
-    arguments = {"edits": ["x" * MAX_VALUE] * 200}
+    arguments: dict[str, Any] = {"edits": ["x" * MAX_VALUE] * 200}
     assert bounded(arguments) == {"…": f"{200 * (MAX_VALUE + 2) + 9} characters, too many to be shown"}
 
 
-def _text_of(update: Any) -> str:
-    return update.part.text if isinstance(update, UserSaid) else update.text
+def _text_of(update: Update) -> str:
+    match update:
+        case AgentSaid() | AgentThought() | CompactionChunk():
+            return update.text
+        case UserSaid(part=Text(text)):
+            return text
+        case _:
+            raise AssertionError(update)
 
 
 def _characters(value: Any) -> int:
