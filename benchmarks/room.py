@@ -22,7 +22,7 @@ DELTA_SECONDS = 0.01
 """Between two pieces of an answer, as a quick model sends them."""
 HISTORY = 20
 """Turns of 20,000 characters before the one that is measured."""
-ROUNDS = 12
+ROUNDS = (1, 12, 36)
 _ASKS = "Go on"
 _SUMMARY = "## Goal\n- The cart adds prices.\n"
 
@@ -103,20 +103,19 @@ async def context(bench: Bench) -> list[Figure]:
 
 async def growth(bench: Bench) -> list[Figure]:
     """Memory after one compaction, and after many, each of a conversation that is new."""
-    first: list[float] = []
-    last: list[float] = []
+    seen: dict[int, list[float]] = {after: [] for after in ROUNDS}
     for _ in range(max(1, bench.fewer // 2)):
         async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
             await agent.initialize()
             session_id, _ = await agent.new_session(home.project)
-            await _round(bench.model, agent, home, session_id, 0)
-            first.append(memory(agent.process.pid))
-            for number in range(1, ROUNDS):
+            for number in range(max(ROUNDS)):
                 await _round(bench.model, agent, home, session_id, number)
-            last.append(memory(agent.process.pid))
+                if number + 1 in seen:
+                    seen[number + 1].append(memory(agent.process.pid))
+    first, *later = ROUNDS
     return [
-        Figure(f"memory ({MEMORY}) after a compaction", "MiB", first),
-        Figure(f"  after {ROUNDS} of them, each of 1 MB that is new", "MiB", last),
+        Figure(f"memory ({MEMORY}) after a compaction", "MiB", seen[first]),
+        *(Figure(f"  after {after} of them, each of 1 MB that is new", "MiB", seen[after]) for after in later),
     ]
 
 
