@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import cast
 
 from acp_agent.conversation.events import CallView
@@ -20,7 +21,7 @@ from acp_agent.server.terminals import EditorTerminals
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import Update
+from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
 
 MAX_JOINED = 16_384
 """Characters of neighbouring text deltas that are joined while the editor is slow."""
@@ -42,6 +43,7 @@ class EditorClient:
         self._session_id = session_id
         self._presenter = Presenter(capabilities)
         self._shows_notices = capabilities.notices
+        self._begun: set[str] = set()
         self._files = EditorFiles(peer, session_id, capabilities)
         self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
 
@@ -62,12 +64,32 @@ class EditorClient:
 
     async def show(self, update: Update) -> None:
         """Send an update, if this editor is to be told."""
-        for piece in pieces(update):
-            wire = self._presenter.present(piece)
-            if wire is not None:
-                await self._peer.notify(
-                    methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
-                )
+        for whole in self._with_beginning(update):
+            for piece in pieces(whole):
+                wire = self._presenter.present(piece)
+                if wire is not None:
+                    await self._peer.notify(
+                        methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
+                    )
+            # Not before: a cancel may reach whoever waits for room in the queue.
+            match whole:
+                case CallAnnounced(call_id=id) | CompactionStarted(compaction_id=id):
+                    self._begun.add(id)
+                case CallFinished(call_id=id) | CompactionFinished(compaction_id=id):
+                    self._begun.discard(id)
+                case _:
+                    pass
+
+    def _with_beginning(self, update: Update) -> tuple[Update, ...]:
+        """The update; and what an editor must have seen before the end of a call or a compaction, where a cancel was
+        quicker. Editors show an update of what they do not know as a failure for ever."""
+        match update:
+            case CallFinished(replayed=False) if update.call_id not in self._begun:
+                return (replace(update, replayed=True),)
+            case CompactionFinished(replayed=False) if update.compaction_id not in self._begun:
+                return (CompactionStarted(update.compaction_id, ""), update)
+            case _:
+                return (update,)
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,8 @@ from acp_agent.tools.local_files import LocalFiles
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
 """Writing may run the editor's formatter."""
+MAX_WRITTEN = 9 << 20
+"""Bytes of JSON; some editors give up on a line of 10 MiB."""
 _SNIFFED_BYTES = 8_192
 
 _log = logging.getLogger(__name__)
@@ -76,6 +79,11 @@ class EditorFiles:
         if not self._capabilities.write_text_file:
             await self._local.write_text(path, text, outside=outside)
             return
+        if _json_bytes(text) > MAX_WRITTEN:
+            raise ToolError(
+                f"The text for {path} is too large to be written through the editor (in JSON more than "
+                f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
+            )
         try:
             await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
             await self._peer.request(
@@ -98,6 +106,15 @@ class EditorFiles:
             await self._local.write_text(path, text, outside=outside)
         except OSError as error:
             raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
+
+
+def _json_bytes(text: str) -> int:
+    """What a text takes on the wire, at least; exactly where it is long."""
+    return (
+        len(text)
+        if len(text) < MAX_WRITTEN // 6
+        else len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass"))
+    )
 
 
 def _needs_disk(path: Path) -> bool:

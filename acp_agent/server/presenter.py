@@ -15,6 +15,7 @@ from acp_agent.protocol.v1 import content, updates
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.content import block_from_part
+from acp_agent.tools.text import one_line
 from acp_agent.turn.updates import (
     AgentSaid,
     AgentThought,
@@ -82,7 +83,7 @@ class Presenter:
                 return updates.tool_call(
                     update.call_id,
                     update.view.title,
-                    name=update.name,
+                    name=one_line(update.name),
                     kind=update.view.kind,
                     status="pending",
                     locations=_locations(update.view),
@@ -118,7 +119,7 @@ class Presenter:
             return updates.tool_call(
                 update.call_id,
                 view.title,
-                name=update.name,
+                name=one_line(update.name),
                 kind=view.kind,
                 status=update.status,
                 content=shown,

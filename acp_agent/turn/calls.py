@@ -12,6 +12,7 @@ from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
 from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
 from acp_agent.turn.host import TurnHost, TurnLimits
 from acp_agent.turn.permission import grant_subject, judge
@@ -51,7 +52,7 @@ async def run_calls(host: TurnHost, tools: ToolRegistry, calls: Sequence[ToolCal
 def view_of(tools: ToolRegistry, call: ToolCall) -> CallView:
     """What an editor shows of a call before anything is known of it but its arguments."""
     tool = tools.get(call.name)
-    return tool.preview(call.arguments) if tool else CallView(call.name or "(no name)")
+    return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")
 
 
 async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
@@ -78,7 +79,7 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
 async def _prepared(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> PreparedCall:
     tool = tools.get(call.name)
     if tool is None:
-        raise ToolError(f"There is no tool {call.name!r}. The tools are: {', '.join(tools.names)}.")
+        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools.names)}.")
     if limits.allowed_tools is not None and call.name not in limits.allowed_tools:
         allowed = ", ".join(sorted(limits.allowed_tools)) or "none"
         raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {allowed}.")

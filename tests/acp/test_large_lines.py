@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from acp_agent.conversation.messages import Text
 from acp_agent.server.bounds import MAX_TEXT, MAX_VALUE, bounded, pieces
 from acp_agent.turn.updates import AgentSaid, AgentThought, CompactionChunk, Update, UserSaid
-from support.editors import BARE
+from support.editors import BARE, TOAD
 from support.replies import Reply, ToolCall
-from support.stage import Stage, stage
+from support.stage import Stage, results, stage
 
 LARGE = "\x01 a line\n" * 1_400_000  # 12.6 million characters, of which one in nine takes six bytes in JSON
+THOUGHT = "\x01" * 2_000_000  # twelve million bytes of JSON
 LIMIT = 10 << 20
+SECONDS = 120.0
 
 
 def said(it: Stage, kind: str) -> str:
@@ -30,14 +32,14 @@ def longest(it: Stage) -> int:
 async def test_twelve_megabytes_of_answer_and_of_thought_are_sent_and_replayed_in_lines_below_ten(
     tmp_path: Path,
 ) -> None:
-    async with stage(tmp_path, Reply([LARGE], thinking=LARGE)) as it:
-        assert await it.prompt("Say much") == {"stopReason": "end_turn"}
+    async with stage(tmp_path, Reply([LARGE], thinking=THOUGHT)) as it:
+        assert await it.prompt("Say much", SECONDS) == {"stopReason": "end_turn"}
         live = longest(it)
         assert said(it, "agent_message_chunk") == LARGE
         async with it.restarted() as later:
-            await later.agent.load(it.session, it.folder, timeout=60)
+            await later.agent.load(it.session, it.folder, timeout=SECONDS)
             assert said(later, "agent_message_chunk") == LARGE
-            assert said(later, "agent_thought_chunk") == LARGE
+            assert said(later, "agent_thought_chunk") == THOUGHT
             ids = {update["messageId"] for update in later.agent.updates(kind="agent_message_chunk")}
             assert len(ids) == 1
             assert max(live, longest(later)) < LIMIT
@@ -45,9 +47,9 @@ async def test_twelve_megabytes_of_answer_and_of_thought_are_sent_and_replayed_i
 
 async def test_twelve_megabytes_of_prompt_are_replayed_whole_in_lines_below_ten(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("I see.")) as it:
-        assert await it.prompt([{"type": "text", "text": LARGE}]) == {"stopReason": "end_turn"}
+        assert await it.prompt([{"type": "text", "text": LARGE}], SECONDS) == {"stopReason": "end_turn"}
         async with it.restarted() as later:
-            await later.agent.load(it.session, it.folder, timeout=60)
+            await later.agent.load(it.session, it.folder, timeout=SECONDS)
             assert said(later, "user_message_chunk") == LARGE
             assert longest(later) < LIMIT
 
@@ -58,15 +60,29 @@ async def test_a_call_that_writes_nine_megabytes_is_asked_shown_and_replayed_in_
     text = LARGE.replace("\x01", "\t")[:9_000_000]
     write = Reply(tool_calls=[ToolCall("write", {"path": "large.txt", "content": text})])
     async with stage(tmp_path, write, Reply("Written."), editor=BARE) as it:
-        assert await it.prompt("Write much") == {"stopReason": "end_turn"}
+        assert await it.prompt("Write much", SECONDS) == {"stopReason": "end_turn"}
         assert (it.folder / "large.txt").read_text() == text
         call = it.calls()[0]
         assert call["status"] == "completed"
         assert "more characters)" in call["rawInput"]["content"]
         assert call["rawInput"]["path"] == "large.txt"
         async with it.restarted() as later:
-            await later.agent.load(it.session, it.folder, timeout=60)
+            await later.agent.load(it.session, it.folder, timeout=SECONDS)
             assert max(longest(it), longest(later)) < LIMIT
+
+
+async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_model_told(tmp_path: Path) -> None:
+    text = "one\n" + "a line of text\n" * 800_000
+    edit = {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]}
+    calls = [ToolCall("read", {"path": "a.txt", "limit": 3}), ToolCall("edit", edit)]
+    replies = [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
+    async with stage(tmp_path, *replies, editor=TOAD, files={"a.txt": text}) as it:
+        assert await it.prompt(timeout=SECONDS) == {"stopReason": "end_turn"}
+        assert longest(it) < LIMIT
+        assert (it.folder / "a.txt").read_text() == text
+        [result] = results(it.server.calls[-1].body)
+        assert result.is_error
+        assert "too large to be written through the editor" in result.text
 
 
 @given(st.integers(0, 3 * MAX_TEXT), st.integers(0, 3))

@@ -1,0 +1,38 @@
+"""MCP servers that an editor names with a session: its own, which may be mute, must not hold the session up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.editors import AVANTE, ZED, Editor
+from support.http_server import Exchange, http_server
+from support.replies import Reply
+from support.stage import stage
+
+
+async def mute(exchange: Exchange) -> None:
+    """A server that takes requests and answers none."""
+    await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("editor", [ZED, AVANTE], ids=["zed", "avante"])
+async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(
+    tmp_path: Path, editor: Editor
+) -> None:
+    async with http_server(mute) as url, stage(tmp_path, Reply("Hello."), editor=editor) as it:
+        servers: list[dict[str, Any]] = [
+            {"name": "ide", "command": "/bin/sh", "args": ["-c", "sleep 600"], "env": []},
+            {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []},
+        ]
+        session = await it.agent.new_session(it.folder, mcpServers=servers)
+        await it.agent.load(session, it.folder, mcpServers=servers)
+        await it.agent.resume(session, it.folder, mcpServers=servers)
+        heard = len(it.agent.lines)
+        assert await it.agent.prompt(session, "Hi", timeout=30) == {"stopReason": "end_turn"}
+        # Neither editor has notices, so that the log and the next turn are where it is said.
+        assert "MCP" in it.agent.text(since=heard)
+        assert "MCP" in (it.home / "state" / "logs" / "acp-agent.log").read_text()
