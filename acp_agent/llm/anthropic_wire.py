@@ -37,7 +37,10 @@ COMPACTION_BETA = "compact-2026-09-04"
 
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
-_SMALLEST_BUDGET = 1_024
+_BUDGET_STEPS = (12_288, 4_096, 1_024)
+"""What a budget goes down to; the last is the least that the API takes."""
+_BUDGET_SHARE = 8
+"""The part of the window that thoughts may take: one eighth fits behind a context that fills the usable window."""
 
 
 def request_body(
@@ -130,9 +133,9 @@ def thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_think
     asked = level in _BUDGETS
     match profile.thinking:
         case "budget":
-            budget = min(_BUDGETS.get(level, 0), request.max_output_tokens // 2)
+            budget = _thinking_budget(level, profile, request.max_output_tokens)
             # A tool call in the history has to come after its thinking, which was left out.
-            if not asked or not keep_thinking or budget < _SMALLEST_BUDGET:
+            if not asked or not keep_thinking or not budget:
                 return {}
             return {"thinking": {"type": "enabled", "budget_tokens": budget}}
         case "adaptive" | "adaptive-default" | "adaptive-always":
@@ -146,6 +149,20 @@ def thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_think
             return options
         case _:
             return {}
+
+
+def _thinking_budget(level: str, profile: ModelProfile, max_tokens: int) -> int:
+    """Tokens for thoughts; 0 where there is no room for any.
+
+    The bound of an answer shrinks with each request as the window fills, and the provider's cache holds nothing of the
+    messages for another budget: so it is held for as long as it is two thirds of the bound at most, and then goes down
+    by a wide step.
+
+    :param max_tokens: of the answer, its thoughts included.
+    """
+    full = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
+    steps = (full, *(step for step in _BUDGET_STEPS if step < full))
+    return next((step for step in steps if step >= _BUDGET_STEPS[-1] and step * 3 <= max_tokens * 2), 0)
 
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[JsonValue]:

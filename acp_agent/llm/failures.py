@@ -1,7 +1,7 @@
 """Why a model call failed, told from what the provider said, and the sentence for the user.
 
-Owns the tables of what providers say when a request is too large and of which failures pass by themselves. Pure: knows
-neither an SDK nor a clock.
+Owns which failures pass by themselves, and what the user reads. The words in which providers say that a request is too
+large are `overflow`'s matter. Pure: knows neither an SDK nor a clock.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from acp_agent.errors import (
     ModelUnavailableError,
     OverflowLimit,
 )
+from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in
 
 FailureKind: TypeAlias = Literal[
     "status", "stream", "no-stream", "dropped", "unanswered", "connect", "silent", "unsendable"
@@ -102,53 +103,6 @@ STATUS_OF_CODE: dict[str, int] = {
 
 _TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
 
-_TOKEN_SAYINGS = (
-    r"prompt is too long",  # Anthropic
-    r"input length and `max_tokens` exceed context limit",
-    r"input is too long",  # Bedrock behind a gateway
-    r"exceeds? (?:the|your) (?:model'?s? )?(?:maximum )?context",  # OpenAI, llama.cpp
-    r"maximum context length",  # OpenAI, vLLM, OpenRouter
-    r"input token count.{0,80}exceeds",  # Gemini
-    r"context (?:length|window|size)[^.]{0,60}(?:exceed|too (?:small|long)|overflow|not enough|full)",
-    r"(?:exceed|larger than|greater than|longer than|overflow)[^.]{0,60}context (?:length|window|size|limit)",
-    r"requested tokens \(\d+\) exceed",  # llama-cpp-python
-    r"tokens to keep from the initial prompt is greater than the context",  # LM Studio
-    r"prompt (?:too long|is longer than|contains too many tokens)",  # Ollama, Mistral
-    r"reduce the length of (?:the messages|your prompt|the input)",
-    r"too many (?:input )?tokens in (?:the )?(?:request|prompt|input)",
-    r"maximum (?:allowed )?(?:prompt|input) length",  # xAI, Poolside
-    r"exceeded model token limit",  # Moonshot
-    r"prompt token count.{0,40}exceeds",  # Copilot
-    r"prompt has [\d,]+ tokens, but",
-    r"\bn_ctx\b",  # llama.cpp
-)
-_IMAGE_SAYINGS = (
-    r"too many images|too much media",  # Anthropic, OpenAI
-    r"many-image request",  # Anthropic: with more than 20 of them, each has to be smaller
-    r"(?:maximum|at most|limit|max is|up to)[^.]{0,40}\bimage(?:s|\(s\))",  # vLLM, routers
-    r"\d+ images\b[^.]{0,40}(?:exceed|maximum|limit|allowed|more than)",
-    r"(?:image count|number of images)[^.]{0,40}exceed",
-)
-_BYTE_SAYINGS = (
-    r"request (?:exceeds|is larger than) the maximum (?:allowed )?(?:size|number of bytes)",  # Anthropic
-    r"(?:request )?payload size exceeds",  # Gemini
-    r"(?:request|payload|request entity|body)(?: body)? (?:is )?too large\b(?! for)",
-    r"total (?:image|payload|request) size[^.]{0,60}exceed",
-)
-_RATE_SAYINGS = (r"request too large for[^:]{0,120}tokens per min",)  # OpenAI, Groq: waiting does not help
-
-
-def _sayings(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
-
-
-_RATE = _sayings(*_RATE_SAYINGS)
-_LIMITS: tuple[tuple[OverflowLimit, re.Pattern[str]], ...] = (
-    ("tokens", _sayings(*_TOKEN_SAYINGS)),
-    ("images", _sayings(*_IMAGE_SAYINGS)),
-    ("bytes", _sayings(*_BYTE_SAYINGS)),
-)
-
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _MAX_DETAIL = 600
 
@@ -166,7 +120,7 @@ def verdict(failure: CallFailed) -> Verdict:
     status = failure.status
     if status in (401, 403):
         return "auth"
-    if failure.code in ("insufficient_quota", "billing_error"):
+    if failure.code in ("insufficient_quota", "billing_error") or exceeds_minute(failure.message):
         return "refused"
     return "again" if status is None or status in _PASSING_STATUSES or status >= 500 else "refused"
 
@@ -176,26 +130,17 @@ def lasting(failure: CallFailed) -> bool:
     return failure.kind == "status" and verdict(failure) == "refused"
 
 
-_MAXIMUM = re.compile(
-    r"(?:> |maximum (?:context length|prompt length)(?: of this model)? (?:is|of) |tokens allowed \(|context size \(|"
-    r"context length (?:is )?(?:only )?|n_ctx(?: =|:)? ?)(\d[\d,]{2,12})",
-    re.IGNORECASE,
-)
-"""The number in "210000 tokens > 200000 maximum", "maximum context length is 8192 tokens" and their like."""
-
-
 def overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     """What the request had too much of; None where the failure is another one."""
     status, message = failure.status, failure.message
     if failure.kind not in ("status", "stream"):
         return None
-    if failure.code in _TOKEN_CODES or (status in (413, 429) and _RATE.search(message)):
+    if failure.code in _TOKEN_CODES:
         return "tokens"
-    if status not in (400, 413, 422, 500, None):
+    if status not in (400, 413, 422, 500, None) or exceeds_minute(message):
         return None
-    for limit, sayings in _LIMITS:
-        if sayings.search(message):
-            return limit
+    if limit := limit_in(message):
+        return limit
     return "bytes" if status == 413 or failure.code == "request_too_large" else None
 
 
@@ -245,12 +190,6 @@ def reason(failure: CallFailed) -> str:
             return f"it answered with status {failure.status}" if failure.status else "it reported an error"
 
 
-def _maximum(said: str) -> int | None:
-    """The tokens that a request may have, where the provider's sentence has that number."""
-    match = _MAXIMUM.search(said)
-    return int(match[1].replace(",", "")) if match else None
-
-
 def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: float | None = None) -> ModelError:
     """The exception for the user, once nothing more is tried.
 
@@ -271,7 +210,7 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
             f" Run /compact to make it short, or start a new session.{detail}",
             partial=shown,
             limit=limit,
-            maximum=_maximum(detail) if limit == "tokens" else None,
+            maximum=maximum_in(failure.message) if limit == "tokens" else None,
         )
     if shown:
         return ModelStreamError(
@@ -297,6 +236,12 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
         return ModelRequestError(
             f"{who} answered, but not with the stream of events that it was asked for. Check the provider's kind and"
             f" base URL, and whether a proxy or a login page answers in its place.{detail}"
+        )
+    if exceeds_minute(failure.message):
+        return ModelRequestError(
+            f"{who} refused the request: with the answer that it asks for, it is larger than what your account may use"
+            " in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in config.yaml to less"
+            f" than that, or choose another model.{detail}"
         )
     if kind == "refused":
         status = f" (status {failure.status})" if failure.status else ""

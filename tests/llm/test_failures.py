@@ -130,13 +130,6 @@ def test_codes_tell_an_overflow_whatever_the_words(kind: FailureKind, code: str)
     assert overflow_limit(CallFailed(kind, "Nein.", code=code)) == "tokens"
 
 
-@pytest.mark.parametrize("status", [413, 429])
-def test_a_request_larger_than_a_minutes_tokens_is_an_overflow_for_which_waiting_does_not_help(status: int) -> None:
-    said = "Request too large for gpt-4o in organization x on tokens per min (TPM): Limit 30000, Requested 45000."
-    failure = CallFailed("status", said, status=status, code="rate_limit_exceeded")
-    assert (verdict(failure), overflow_limit(failure)) == ("overflow", "tokens")
-
-
 def test_an_ordinary_rate_limit_is_none() -> None:
     said = "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."
     assert verdict(CallFailed("status", said, status=429, code="rate_limit_exceeded")) == "again"

@@ -103,7 +103,7 @@ def test_how_claude_is_told_to_think() -> None:
                 "": {},
                 "off": {},
                 "low": {"thinking": {"type": "enabled", "budget_tokens": 4096}},
-                "high": {"thinking": {"type": "enabled", "budget_tokens": 16000}},
+                "high": {"thinking": {"type": "enabled", "budget_tokens": 12288}},
             },
             "claude-opus-4-7": {
                 "": {},
@@ -137,7 +137,7 @@ def test_how_claude_is_told_to_think() -> None:
 
 
 def test_a_budget_leaves_room_for_the_answer() -> None:
-    assert thinking("claude-haiku-4-5", "high", 8_000) == {"thinking": {"type": "enabled", "budget_tokens": 4_000}}
+    assert thinking("claude-haiku-4-5", "high", 8_000) == {"thinking": {"type": "enabled", "budget_tokens": 4_096}}
     assert thinking("claude-haiku-4-5", "high", 1_500) == {}
 
 

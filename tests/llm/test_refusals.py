@@ -1,0 +1,168 @@
+"""What providers say when they refuse a request: whether it was too long, and how long it may be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.errors import ContextOverflowError, ModelRequestError
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, overflow_limit, verdict
+from acp_agent.llm.overflow import maximum_in
+
+ENDPOINT = Endpoint("local", "localhost", "LOCAL_API_KEY")
+
+TOO_LONG: list[tuple[str, int | None]] = [
+    # Anthropic, itself and at Bedrock
+    ("prompt is too long: 208656 tokens > 200000 maximum", 200_000),
+    ("prompt is too long: 213,000 tokens > 200,000 maximum", 200_000),
+    ("prompt is too long: 1000231 tokens > 1000000 maximum", 1_000_000),
+    ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length", 200_000),
+    ("Input is too long for requested model.", None),
+    # OpenAI, Azure, DeepSeek
+    (
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 130131 tokens.",
+        128_000,
+    ),
+    (
+        "This model's maximum context length is 4097 tokens, however you requested 4322 tokens (4066 in your prompt)",
+        4_097,
+    ),
+    ("This model's maximum context length is 128,000 tokens. However, you requested 131,134 tokens", 128_000),
+    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300512 tokens.", 272_000),
+    ("Your input exceeds the context window of this model. Please adjust your input and try again.", None),
+    # Gemini
+    ("The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
+    ("The input token count (132478) exceeds the maximum number of tokens allowed (131072).", 131_072),
+    # OpenRouter
+    ("This endpoint's maximum context length is 131072 tokens. However, you requested about 141607 tokens", 131_072),
+    # Ollama
+    ("prompt too long; exceeded max context length by 1204 tokens", None),
+    # llama.cpp, its server and its Python bindings
+    ("the request exceeds the available context size. try increasing the context size or enable context shift", None),
+    ("request (9210 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192),
+    ("Requested tokens (2285) exceed context window of 2048", 2_048),
+    # vLLM, SGLang
+    ("This model's maximum context length is 32768 tokens. However, you requested 1000 output tokens", 32_768),
+    ("is too large: 64000. This model's maximum context length is 64001 tokens (64000 > 64001 - 24235)", 64_001),
+    ("The decoder prompt (length 5021) is longer than the maximum model length of 4096.", 4_096),
+    ("Input prompt (35247 tokens) is too long and exceeds limit of 1000", 1_000),
+    ("Input length (265330) exceeds model's maximum context length (262144).", 262_144),
+    # LM Studio
+    ("However, the model is loaded with context length of only 7866 tokens, which is not enough.", 7_866),
+    ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7_424),
+    ("The number of tokens to keep from the initial prompt is greater than the context length.", None),
+    ("Reached context length of 32000 tokens with model (arch: gpt-oss) that does not currently support", 32_000),
+    ("Context size has been exceeded.", None),
+    # Others
+    ("Prompt contains 65673 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32_768),
+    ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072),
+    ("Input length 131393 exceeds the maximum allowed input length of 131040 tokens.", 131_040),
+    ("Your request exceeded model token limit: 262144 (requested: 300000)", 262_144),
+    ("prompt token count of 130000 exceeds the limit of 128000", 128_000),
+    ("Prompt has 256,468 tokens, but the configured context size is 256,000 tokens", 256_000),
+    ("Please reduce the length of the messages or completion. Current length is 9043 while limit is 8192", 8_192),
+    ("The input (516368 tokens) is longer than the model's context length (262144 tokens).", 262_144),
+    ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5102 `inputs` tokens", 4_097),
+    ("`inputs` must have less than 4096 tokens. Given: 5102", 4_096),
+    ("Range of input length should be [1, 129024]", 129_024),
+    ("Prompt exceeds max length", None),
+    ("Too many input tokens in the request.", None),
+    ("The request is longer than the context window: maximum context length is 128k tokens", 128_000),
+    ("The request is longer than the context window (1M)", 1_000_000),
+]
+
+
+@pytest.mark.parametrize(("said", "maximum"), TOO_LONG)
+def test_a_request_that_is_too_long_is_known_by_the_words_and_its_maximum_is_read(
+    said: str, maximum: int | None
+) -> None:
+    failure = CallFailed("status", said, status=400)
+    error = error_of(failure, ENDPOINT, shown=False)
+    assert overflow_limit(failure) == "tokens"
+    assert isinstance(error, ContextOverflowError)
+    assert error.maximum == maximum
+
+
+OTHER_REFUSALS = [
+    # Rates, in the words of Anthropic, OpenAI, Groq and Gemini
+    (429, "This request would exceed your organization's rate limit of 40,000 input tokens per minute."),
+    (429, "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."),
+    (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389."),
+    (413, "Request too large for model `llama-3.3-70b` in organization `org_1` on tokens per minute (TPM): Limit 6000"),
+    (400, "Request too large for model `llama-3.3-70b` in organization `org_1` on tokens per minute (TPM): Limit 6000"),
+    (None, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389."),
+    (429, "Quota exceeded for metric: generate_content_free_tier_input_token_count, limit: 250000"),
+    # The answer's limit
+    (400, "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4"),
+    (400, "`max_tokens` must be greater than `thinking.budget_tokens`"),
+    (
+        400,
+        "max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas you provided 8192.",
+    ),
+    (
+        400,
+        "must be less than or equal to 16384, the maximum value for max_tokens is less than the context_window",
+    ),
+    (400, "integer above maximum value, expected a value <= 12288, but got 32000 instead."),
+    # Images, and other things that are too large or too many
+    (400, "messages.0.content.1.image.source.base64.data: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes"),
+    (400, "At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    (400, "Invalid 'input[3].content': string too long. Expected a string with maximum length 10485760, but got more."),
+    (400, "Invalid 'tools': array too long. Expected an array with maximum length 128, but got one with length 150."),
+]
+
+
+@pytest.mark.parametrize(("status", "said"), OTHER_REFUSALS)
+def test_other_limits_are_no_limit_of_the_context(status: int | None, said: str) -> None:
+    assert overflow_limit(CallFailed("status", said, status=status)) is None
+    assert overflow_limit(CallFailed("stream", said, status=status)) is None
+
+
+@pytest.mark.parametrize("status", [400, 413, 429, None])
+def test_a_request_larger_than_a_minutes_allowance_is_refused_at_once_and_says_what_to_set(status: int | None) -> None:
+    said = "Request too large for gpt-4o in organization x on tokens per min (TPM): Limit 30000, Requested 45000."
+    failure = CallFailed("status", said, status=status, code="rate_limit_exceeded")
+    error = error_of(failure, ENDPOINT, shown=False)
+    assert verdict(failure) == "refused"
+    assert type(error) is ModelRequestError
+    assert "waiting does not help" in str(error)
+    assert "`context_window`" in str(error)
+    assert "Limit 30000" in str(error)
+
+
+def test_a_maximum_far_behind_in_a_long_refusal_is_read_all_the_same() -> None:
+    said = f"Upstream error: {'x' * 2_000} prompt is too long: 208656 tokens > 200000 maximum"
+    error = error_of(CallFailed("status", said, status=400), ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.maximum == 200_000
+    assert len(str(error)) < 1_000
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "exceed_context_size_error"])
+def test_a_code_alone_tells_no_maximum(code: str) -> None:
+    error = error_of(CallFailed("status", "Nein.", status=400, code=code), ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.maximum is None
+
+
+FORMS = st.sampled_from(
+    [
+        "prompt is too long: {asked} tokens > {most} maximum",
+        "This model's maximum context length is {most} tokens. However, you requested {asked} tokens.",
+        "The input token count ({asked}) exceeds the maximum number of tokens allowed ({most}).",
+        "request ({asked} tokens) exceeds the available context size ({most} tokens), try increasing it",
+        "the model is loaded with context length of only {most} tokens, which is not enough for {asked}",
+        "Your request exceeded model token limit: {most} (requested: {asked})",
+    ]
+)
+
+
+@given(FORMS, st.integers(100, 10**8), st.integers(1, 10**8), st.booleans())
+def test_of_the_two_numbers_the_maximum_is_taken_with_or_without_commas(
+    form: str, most: int, more: int, commas: bool
+) -> None:
+    written = "{:,}" if commas else "{}"
+    said = form.format(most=written.format(most), asked=written.format(most + more))
+    assert maximum_in(said) == most
+    assert overflow_limit(CallFailed("status", said, status=400)) == "tokens"
