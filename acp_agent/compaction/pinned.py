@@ -8,7 +8,8 @@ What is carried, and what gives way where there is no room:
   case, "please" and the mark at the end; then, one at a time, the last rule of the message that takes the most room,
   so that one long message cannot push out what the user said in others. Such a message is named to the model, so that
   no rule is lost without a trace.
-- *Requests* are what the user wrote: their text, and of attached files only the address. The newest count, within a
+- *Requests* are what the user wrote: their text, and of attached files only the address. Of a recipe that is the line
+  that runs it; the recipe's text is nobody's request, and states no rule of the user. The newest count, within a
   budget that they share with the requests in the messages that stay. The first that is too long is cut in its middle,
   where a line says so; those before it go.
 
@@ -28,7 +29,7 @@ from acp_agent.compaction.rules import MAX_RULES, stated_rules
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.memory import Memory, Pin, Quote
-from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserMessage, UserPart
+from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 
 RULES_SHARE = 0.5
@@ -193,10 +194,8 @@ def _longest_run(text: str, mark: str) -> int:
 
 def _request_text(entry: Entry) -> str:
     """What the user wrote in this message; empty where the user did not write it."""
-    if entry.summary or entry.note or not isinstance(entry.message, UserMessage):
-        return ""
     text = ""
-    for part in entry.message.parts:
+    for part in entry.typed:
         piece = _words(part)
         # Editors split a text where a file is mentioned: such pieces go on in the same line.
         apart = text and piece and not text[-1].isspace() and not piece[0].isspace()

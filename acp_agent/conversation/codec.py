@@ -2,17 +2,23 @@
 
 pydantic reads and writes the dataclasses as they stand, so that this border has no second description of them. There is
 one adapter per kind of event, built on first use: building all of them takes longer than a new session should.
+
+A recipe's prompt that a compaction keeps or an undo brings back is written as a message with one field more, which a
+version that does not know it passes over.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
-from acp_agent.conversation.events import Event
+from acp_agent.conversation.entries import RecipePrompt
+from acp_agent.conversation.events import ContextRestored, ContextSwapped, Event, Pinned, RestoredEntry, Rewritten
+from acp_agent.conversation.messages import UserMessage, UserPart
 from acp_agent.errors import StorageError
 
 if TYPE_CHECKING:
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 _CLASSES: dict[str, type[Event]] = {
     cast(str, cls.__dataclass_fields__["kind"].default): cls for cls in cast("tuple[type[Event], ...]", get_args(Event))
 }
+_Held = TypeVar("_Held", Pinned, Rewritten, RestoredEntry)
+_TYPED = "typed"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 100
 
@@ -33,6 +41,13 @@ def _adapter(kind: str) -> TypeAdapter[Event]:
     return TypeAdapter(_CLASSES[kind])
 
 
+@cache
+def _parts_adapter() -> TypeAdapter[tuple[UserPart, ...]]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(tuple[UserPart, ...])
+
+
 def encode(event: Event) -> str:
     """One event as JSON; its kind is stored beside it.
 
@@ -41,7 +56,9 @@ def encode(event: Event) -> str:
     """
     adapter = _adapter(event.kind)
     try:
-        text = adapter.dump_json(event, ensure_ascii=False, warnings=False).decode()
+        # pydantic writes what a field is declared to hold; a recipe's prompt is more than the message it stands for.
+        more = any(isinstance(item.message, RecipePrompt) for item in _holding(event))
+        text = adapter.dump_json(event, ensure_ascii=False, warnings=False, serialize_as_any=more).decode()
         # pydantic writes deeper than it reads; an entry that cannot be read would close the session for good.
         if text.count("[") + text.count("{") > _DEEPEST:
             adapter.validate_json(text)
@@ -58,12 +75,49 @@ def decode(kind: str, data: str) -> Event:
     :raises StorageError: the text is no event of this version.
     """
     try:
-        return _adapter(kind).validate_json(data)
+        event = _adapter(kind).validate_json(data)
+        return _with_recipes(event, data) if f'"{_TYPED}"' in data else event
     except (KeyError, ValueError) as error:
         raise StorageError(
             f"The session's log holds an entry ({kind!r}) that this version cannot read. It may have been written by a "
             "newer version: update acp-agent and try again. Nothing was changed."
         ) from error
+
+
+def _holding(event: Event) -> tuple[Pinned | Rewritten | RestoredEntry, ...]:
+    """Where an event holds messages that were in the context before it."""
+    match event:
+        case ContextSwapped():
+            return (*event.pinned, *event.rewritten)
+        case ContextRestored():
+            return event.entries
+        case _:
+            return ()
+
+
+def _with_recipes(event: Event, data: str) -> Event:
+    """The event with the recipes' prompts that stand in its text as such."""
+    match event:
+        case ContextSwapped():
+            raw = json.loads(data)
+            pinned = _marked(event.pinned, raw.get("pinned", ()))
+            return replace(event, pinned=pinned, rewritten=_marked(event.rewritten, raw.get("rewritten", ())))
+        case ContextRestored():
+            return replace(event, entries=_marked(event.entries, json.loads(data)["entries"]))
+        case _:
+            return event
+
+
+def _marked(items: tuple[_Held, ...], stored: Sequence[dict[str, dict[str, object]]]) -> tuple[_Held, ...]:
+    return tuple(_mark(item, raw["message"].get(_TYPED)) for item, raw in zip(items, stored, strict=True))
+
+
+def _mark(item: _Held, typed: object) -> _Held:
+    message = item.message
+    if typed is None or not isinstance(message, UserMessage):
+        return item
+    parts = _parts_adapter().validate_python(typed)
+    return replace(item, message=RecipePrompt(message.id, message.parts, typed=parts))
 
 
 def _storable(value: object, depth: int) -> object:

@@ -175,14 +175,10 @@ class Context:
                     thought_level=event.thought_level,
                 )
             case UserPrompted():
-                parts = event.shown if event.sent is None else event.sent
-                entries = self.entries
-                if parts:
-                    entries = (*entries, Entry(seq, UserMessage(event.message_id, parts)))
                 return replace(
                     self,
                     head=seq,
-                    entries=entries,
+                    entries=(*self.entries, *Entry.of_prompt(seq, event)),
                     turn_from=seq,
                     partial=None,
                     before_turn=self._before_turn(self.entries),

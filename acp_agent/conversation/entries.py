@@ -7,9 +7,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acp_agent.conversation.events import PartialAnswer
+from acp_agent.conversation.events import PartialAnswer, UserPrompted
 from acp_agent.conversation.memory import Memory
-from acp_agent.conversation.messages import Message, Usage
+from acp_agent.conversation.messages import (
+    Image,
+    Message,
+    Resource,
+    ResourceLink,
+    Usage,
+    UserMessage,
+    UserPart,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePrompt(UserMessage):
+    """A recipe's text, which the model gets in place of what the user typed to run it.
+
+    Goes wherever a message goes: a prompt that a compaction keeps, shortens or brings back stays one.
+
+    :ivar typed: without the contents of what was attached, which are in `parts`.
+    """
+
+    typed: tuple[UserPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +45,21 @@ class Entry:
     summary: bool = False
     note: bool = False
     shortened: bool = False
+
+    @classmethod
+    def of_prompt(cls, seq: int, event: UserPrompted) -> tuple[Entry, ...]:
+        """What a prompt adds to the context: one entry, or none for a command that the model never sees."""
+        if event.sent is None:
+            return (cls(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
+        typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image))
+        return (cls(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
+
+    @property
+    def typed(self) -> tuple[UserPart, ...]:
+        """What of the message the user typed: of a recipe what runs it, and nothing of what others wrote."""
+        if self.summary or self.note or not isinstance(self.message, UserMessage):
+            return ()
+        return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +90,7 @@ class BeforeTurn:
     swaps: tuple[int, ...]
     fold_from: int
     restored: bool
+
+
+def _address(part: UserPart) -> UserPart:
+    return ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
