@@ -21,7 +21,7 @@ UNVERIFIED = "[unverified]"
 NO_MESSAGE = "[no such user message found]"
 
 _MARK = f"(?:{re.escape(UNVERIFIED)}|{re.escape(NO_MESSAGE)})"
-_MARKS = re.compile(rf"\A(?:{_MARK}\n)+|\n[ \t>]*{_MARK}(?=\n|\Z)| {_MARK}")
+_MARKS = re.compile(rf"\A(?:{_MARK}\n)+|\n[ \t>]*{_MARK}(?: {_MARK})*(?=\n|\Z)| {_MARK}")
 _NAMES: dict[FlagKind, str] = {
     "path": "path",
     "identifier": "identifier",
@@ -117,8 +117,12 @@ def mark(summary: str, flags: Sequence[Flag]) -> str:
         name = NO_MESSAGE if flag.kind == "user_claim" else UNVERIFIED
         place, prefix, suffix = closed.place(unmarked.unmarked(flag.end))
         there = marks.setdefault(place, [])
-        if not any(name in one for one in there):
-            there.append(f"{prefix}{name}{suffix}")
+        if any(name in one for one in there):
+            continue
+        if suffix:
+            there.insert(0, f"{name}{suffix}")
+        else:
+            there.append(f"{' ' if there else prefix}{name}")
     parts: list[str] = []
     at = 0
     for place in sorted(marks):
@@ -182,6 +186,10 @@ class _Closed:
             return fence.after, f"\n{fence.prefix}", ""
         while end and text[end - 1].isspace():
             end -= 1
+        line = text.rfind("\n", 0, end) + 1
+        if line and not text[line:end].strip(" \t>"):
+            # Behind a bare `>` it would look like a mark on a line of its own, of which the `>` is a part.
+            return self.place(line - 1)
         while True:
             index = bisect_right(self._spans, end, key=lambda span: span[0]) - 1
             if index >= 0 and self._spans[index][0] < end < self._spans[index][1]:

@@ -112,6 +112,12 @@ def test_marking_takes_nothing_away_and_marks_once(summary: str) -> None:
     assert (marked == summary) == (check(summary, EMPTY) == ())
 
 
+@pytest.mark.parametrize("summary", ["``\n``\n\n>", "a\n> >", "```\nb\n```\n>", ">\n>", "> a\n>\n> b"])
+def test_a_mark_behind_a_bare_quotation_sign_is_told_from_one_on_a_line_of_its_own(summary: str) -> None:
+    for end in range(1, len(summary) + 1):
+        assert unmark(mark(summary, [Flag("path", summary[:end], 0, end)])) == summary
+
+
 @given(HOSTILE.filter(bool), st.data())
 def test_any_spans_can_be_marked_and_unmarked(summary: str, data: st.DataObject) -> None:
     flags: list[Flag] = []
