@@ -97,7 +97,16 @@ class SessionConflictError(StorageError):
 
 
 class CompactionError(AgentError):
-    """A compaction did not happen; the history is exactly as it was."""
+    """A compaction did not happen, or one way to compact came to nothing; the history is exactly as it was.
+
+    :param reason: what happened. A receipt says it as well, where another way was found afterwards and the history did
+        change, so that it says nothing of the history.
+    :param advice: what this means for whoever asked for the compaction: that the history is unchanged, and what to do.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{reason} {advice}" if advice else reason)
 
 
 class SummaryOverflowError(CompactionError):

@@ -85,7 +85,7 @@ def sent_parts(
         room = min(policy.ledger_tokens(state.budget), replaced_tokens(draft) // 4)
         facts = render_ledger(memory.ledger, room, state.workspace.cwd)
     pinned = render_pinned(memory, mode=state.mode, grants=state.grants, plan=state.plan)
-    return (*draft.body, *frame(pinned, "" if draft.body else draft.summary, facts))
+    return (*draft.body, *frame(pinned, "" if draft.body else draft.summary, facts, recall=state.recall))
 
 
 def _result(

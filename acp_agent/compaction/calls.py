@@ -30,8 +30,9 @@ Show: TypeAlias = Callable[[str], Awaitable[None]]
 
 _TOO_LARGE = (
     "The conversation does not fit the model's context window any more, so the model cannot summarise it in one piece "
-    "either. The history is unchanged; choose a model with a larger window."
+    "either."
 )
+_LARGER = "The history is unchanged; choose a model with a larger window."
 MAX_REQUESTS = 12
 """Model requests of one compaction, those included that a provider had to be asked again for."""
 UNSEEN_RETRIES = 6
@@ -87,15 +88,14 @@ class ModelCalls:
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
         except ContextOverflowError as error:
-            raise SummaryOverflowError(_TOO_LARGE) from error
+            raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
         except ModelStreamError as error:
             raise CompactionError(
                 "The summary broke off before its end (the connection was lost, or the model failed), so it was not "
-                "used. The history is unchanged; try /compact again."
+                "used.",
+                "The history is unchanged; try /compact again.",
             ) from error
-        except ModelError as error:
-            raise type(error)(f"No summary was written, and the history is unchanged. {error}") from error
-        raise CompactionError("The model's answer ended without an end. The history is unchanged; try again.")
+        raise CompactionError("The model's answer ended without an end.", "The history is unchanged; try again.")
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
         """Have the provider compact, once.
@@ -109,12 +109,12 @@ class ModelCalls:
         try:
             compacted = await native.compact(request, instructions)
         except ContextOverflowError as error:
-            raise SummaryOverflowError(_TOO_LARGE) from error
+            raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
         except ModelError as error:
             self._unseen += UNSEEN_RETRIES
             if isinstance(error.__cause__, CompactedNothing):
                 self.spent(error.__cause__.usage)
-            raise type(error)(f"The provider compacted nothing, and the history is unchanged. {error}") from error
+            raise
         self._unseen += UNSEEN_RETRIES
         self.spent(compacted.usage)
         return compacted
@@ -134,7 +134,7 @@ class ModelCalls:
     def _count(self) -> None:
         if self.requests + self._unseen >= MAX_REQUESTS:
             raise CompactionError(
-                f"No summary was written in {MAX_REQUESTS} requests to the model. The history is unchanged; try again "
-                "later, or choose another model."
+                f"No summary was written in {MAX_REQUESTS} requests to the model.",
+                "The history is unchanged; try again later, or choose another model.",
             )
         self.requests += 1

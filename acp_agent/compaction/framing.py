@@ -16,8 +16,9 @@ _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
     "happened, written by you, not a new request: do not answer it, and do not start again what it says is done. Files "
     "may have changed since; read one again before you edit it. A number as in [#n] names an entry of the whole "
-    "record, which the `recall` tool reads word for word. Go on from where the conversation stands."
+    "record{recall}. Go on from where the conversation stands."
 )
+_RECALL = ", which the `recall` tool reads word for word"
 _FACTS = (
     "Collected from the calls and results of the earlier part by the program that you run in, not by a model. A record "
     "of what happened, not a request."
@@ -28,16 +29,18 @@ _TABLE_ENTRIES = 120
 _TABLE_QUOTE = 60
 
 
-def frame(pinned: str, summary: str, facts: str) -> tuple[Text, ...]:
+def frame(pinned: str, summary: str, facts: str, *, recall: bool = True) -> tuple[Text, ...]:
     """A compacted past as the model reads it: one text for each layer that there is.
 
     :param pinned: what is carried word for word (see `pinned.render_pinned`), which is safe in itself.
+    :param recall: whether the model has the `recall` tool.
     """
     layers: list[str] = []
     if pinned:
         layers.append(f"<carried_over>\n{pinned}\n</carried_over>")
     if summary:
-        layers.append(f"<conversation_summary>\n{_HISTORY}\n\n{_inside(summary)}\n</conversation_summary>")
+        history = _HISTORY.format(recall=_RECALL if recall else "")
+        layers.append(f"<conversation_summary>\n{history}\n\n{_inside(summary)}\n</conversation_summary>")
     if facts:
         layers.append(f"<recorded_facts>\n{_FACTS}\n\n{_inside(facts)}\n</recorded_facts>")
     return tuple(Text(layer) for layer in layers)

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from acp_agent.compaction.assembling import assembled
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
+from acp_agent.compaction.fitting import fitted
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, planned_cut
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Text
-
-EXPECTED_SUMMARY = 1_500
-"""Tokens of a summary, about, where the recipe sets no other bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +44,14 @@ def preview(state: ConversationState, policy: CompactionPolicy, exact: Compacted
 
     :param exact: the result, where the strategy needs no model for it.
     """
+    summary = 0
+    if exact is None:
+        policy, summary = fitted(state, policy, policy.strategy)
     cut = planned_cut(state, policy) if exact is None else _cut_of(state, exact)
     if cut is None and exact is None:
         return None
     result = exact or assembled(state, policy, Draft(cut, ""), policy.strategy)
     text = "\n\n".join(part.text for part in result.sent if isinstance(part, Text))
-    summary = 0 if exact is not None else min(policy.summary or EXPECTED_SUMMARY, EXPECTED_SUMMARY)
     leaving = cut.summarised if cut else ()
     return Preview(
         cut=cut,

@@ -14,7 +14,8 @@ from anyio import to_thread
 
 from acp_agent.compaction.assembling import assembled, replaced_tokens
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
+from acp_agent.compaction.estimate import estimate_message
+from acp_agent.compaction.fitting import check_worth, fitted, shortened, target_tokens
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
@@ -33,9 +34,11 @@ from acp_agent.llm.provider import NativeCompaction
 
 _NO_ROOM = (
     "What has to stay in the conversation (the system prompt, the tools and the newest messages) does not fit the "
-    "model's context window. Nothing was changed; choose a model with a larger window, or start a new session."
+    "model's context window."
 )
+_LARGER = "Nothing was changed; choose a model with a larger window, or start a new session."
 ASKS_A_MODEL = frozenset({"summary", "chunked", "native"})
+WRITES_NOTHING = frozenset({"ledger", "truncate"})
 LAST_STEP = "ledger"
 """What is left where a conversation must fit: it asks nobody, and makes everything as short as it takes."""
 
@@ -97,12 +100,13 @@ class CompactionService:
             if name in ASKS_A_MODEL and (without_model or _in_vain(name, failures)):
                 continue
             try:
-                draft = await self._draft(name, task)
+                # Adds up the facts of a whole conversation: a turn that goes on meanwhile must not stand still.
+                ready = await to_thread.run_sync(_readied, task, name, abandon_on_cancel=True)
+                draft = await self._draft(name, ready)
                 result = None
                 if draft is not None:
-                    # Adds up the facts of a whole conversation: a turn that goes on meanwhile must not stand still.
                     result = await to_thread.run_sync(
-                        _accepted, task, draft, name, bool(failures), abandon_on_cancel=True
+                        _accepted, ready, draft, name, bool(failures), abandon_on_cancel=True
                     )
             except (CompactionError, ModelError) as error:
                 _log.info("compaction by %s came to nothing: %s", name, error)
@@ -110,9 +114,12 @@ class CompactionService:
                 continue
             if result is not None:
                 return _with_receipt(result, task, failures)
-        if failures:
-            raise failures[-1] if policy.by_hand else failures[0]
-        return None
+        if not failures:
+            return None
+        failure = failures[-1] if policy.by_hand else failures[0]
+        if isinstance(failure, ModelError):
+            raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure
+        raise failure
 
     @staticmethod
     def ladder(policy: CompactionPolicy) -> tuple[str, ...]:
@@ -133,7 +140,9 @@ class CompactionService:
         strategy = self.strategies.get(name)
         if strategy is None:
             known = ", ".join(sorted(self.strategies))
-            raise CompactionError(f"There is no compaction strategy {name!r}; there are: {known}. Nothing was changed.")
+            raise CompactionError(
+                f"There is no compaction strategy {name!r}; there are: {known}.", "Nothing was changed."
+            )
         try:
             return await strategy.draft(task)
         except AgentError:
@@ -142,17 +151,33 @@ class CompactionService:
             # A package's strategy may fail in any way; the steps after it have to be taken all the same.
             _log.exception("the strategy %s failed", name)
             raise CompactionError(
-                f"The compaction strategy {name!r} failed inside ({type(error).__name__}: {error}). Nothing changed."
+                f"The compaction strategy {name!r} failed inside ({type(error).__name__}: {error}).",
+                "The history is unchanged.",
             ) from error
 
 
 def _in_vain(name: str, failures: list[AgentError]) -> bool:
     """Whether a model need not be asked, after what came of asking it before."""
-    last = failures[-1] if failures else None
+    if not failures:
+        return False
+    last = failures[-1]
     if isinstance(last, SummaryOverflowError):
         return name == "summary"
     # What the model could not be asked in one piece for another reason, it cannot be asked in many.
     return name == "chunked" or isinstance(last, ModelUnavailableError | ModelAuthError)
+
+
+def _readied(task: Task, name: str) -> Task:
+    """The task for one strategy, with sizes whose result has room.
+
+    :raises CompactionError: the model would be asked in vain.
+    """
+    if name == "mask":  # which takes nothing away that something could be carried over of
+        return task
+    policy, _ = fitted(task.state, task.policy, name, asks=name not in WRITES_NOTHING)
+    if name in ASKS_A_MODEL:
+        check_worth(task.state, policy, name)
+    return replace(task, policy=policy)
 
 
 def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> CompactedState | None:
@@ -165,16 +190,15 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
         from acp_agent.compaction.strategies.deterministic import fewer_images
 
         stays = (*(Entry(pin.seq, pin.message) for pin in draft.cut.pinned), *draft.cut.kept)
-        fewer = fewer_images(apply_rewrites(stays, draft.rewritten), policy)
+        fewer = fewer_images(apply_rewrites(stays, draft.rewritten), policy, recall=state.recall)
         draft = replace(draft, rewritten=(*draft.rewritten, *fewer))
     result = assembled(state, policy, draft, name)
     before, after = state.budget.used, result.tokens_after
-    fixed = _fixed_tokens(state, draft)
-    target = max(int(state.budget.window * policy.target), fixed + int((state.budget.usable - fixed) * policy.target))
+    target = target_tokens(state, policy, draft.cut)
     if policy.must_fit and name == LAST_STEP:
         if after < before and after <= state.budget.limit:
             return result
-        raise CompactionError(_NO_ROOM)
+        raise CompactionError(_NO_ROOM, _LARGER)
     if draft.cut is None:
         limits = Limits(policy.max_images, policy.max_bytes)
         relieved = limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
@@ -190,30 +214,24 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     if size >= replaced:
         raise CompactionError(
             f"The summary (about {size:,} tokens with what is carried over) would not be smaller than what it "
-            f"replaces (about {replaced:,} tokens), so it was not used. The history is unchanged; compact when "
-            "more has been said."
+            f"replaces (about {replaced:,} tokens), so it was not used.",
+            "The history is unchanged; compact when more has been said.",
         )
-    if after > target:
+    if after > target and (less := shortened(state, policy, result, target)):
+        # The summary is paid for; what it leaves behind it can be read in full at any time.
+        result = assembled(state, policy, replace(draft, rewritten=(*draft.rewritten, *less)), name)
+    if result.tokens_after > target:
         raise CompactionError(
-            f"After the summary the context would still take {after:,} tokens, more than the {target:,} that it may, "
-            "so it was not used. The history is unchanged."
+            f"After the summary the context would still take {result.tokens_after:,} tokens, more than the "
+            f"{target:,} that it may, so it was not used.",
+            "The history is unchanged.",
         )
     return result
 
 
-def _fixed_tokens(state: ConversationState, draft: Draft) -> int:
-    """Tokens that no compaction can take away: the system prompt, the running prompt and its unanswered steps."""
-    prefix = estimate_prefix(state.request.system, state.request.tools)
-    if draft.cut is None or state.turn_from is None:
-        return round(prefix * state.calibration)
-    running = (entry.message for entry in draft.cut.kept if entry.seq >= state.turn_from)
-    prompts = (pin.message for pin in draft.cut.pinned)
-    return round((prefix + estimate_messages((*prompts, *running))) * state.calibration)
-
-
 def _with_receipt(result: CompactedState, task: Task, failures: list[AgentError]) -> CompactedState:
     calls = task.calls
-    notes = [str(error) for error in failures]
+    notes = [error.reason if isinstance(error, CompactionError) else str(error) for error in failures]
     if task.writer is not None and result.strategy in ("summary", "chunked"):
         notes.append(f"written by {task.writer.model}")
     receipt = replace(

@@ -84,18 +84,8 @@ class LeftOut:
         return f"[file {part.uri[:80]} left out{self.where}]"
 
 
-def shorten(entries: Sequence[Entry], *, max_message_tokens: int, recall_hint: bool = True) -> tuple[Rewrite, ...]:
-    """Shorten every message that is larger than this, the prompt of a running turn as well.
-
-    :param max_message_tokens: estimated tokens; where a message cannot become so small, it becomes as small as it can.
-    :param recall_hint: whether the model is told that the `recall` tool reads the whole.
-    """
-    shortened = (_rewrite(entry, max_message_tokens, recall_hint) for entry in entries)
-    return tuple(rewrite for rewrite in shortened if rewrite is not None)
-
-
 def fit(
-    entries: Sequence[Entry], budget_tokens: int, turn_from: int | None, *, recall_hint: bool = True
+    entries: Sequence[Entry], budget_tokens: int, turn_from: int | None, *, recall_hint: bool
 ) -> tuple[Rewrite, ...]:
     """The least shortening after which these entries take no more than a budget.
 
@@ -105,6 +95,7 @@ def fit(
 
     :param budget_tokens: estimated tokens of all entries.
     :param turn_from: seq of the prompt of the running turn; None where none runs.
+    :param recall_hint: whether the model has the `recall` tool, and is told that it reads the whole.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     over = sum(sizes) - budget_tokens

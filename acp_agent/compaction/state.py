@@ -24,6 +24,8 @@ DEFAULT_TARGET = 0.5
 LEDGER_TOKENS = 4_000
 LEDGER_SHARE = 0.04
 NO_OUTPUT_LIMIT = 8_192
+RECALL = "recall"
+"""The tool that reads entries of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,11 @@ class ConversationState:
             memory=memory or Memory(),
             workspace=Workspace(cwd=cwd),
         )
+
+    @property
+    def recall(self) -> bool:
+        """Whether the model has the tool that reads what a compaction took away; only then is it told of it."""
+        return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
     def calibration(self) -> float:

@@ -15,6 +15,13 @@ OUT_OF_ROOM = 0.95
 and from which on a turn waits for a summary instead of going on without it."""
 LIMIT_SHARE = 0.9
 """Of the images or bytes that a request may hold."""
+NEW_INPUT = 0.1
+"""Of the usable window: so much more since a compaction, and another one is not in vain."""
+GROWTH = 0.02
+"""Of the usable window, by which a context must have grown before it is looked at again in vain."""
+SURE_SHARE = 0.95
+"""Of a request that was refused: as much as is taken to fit, where the provider does not say. And of a request that was
+counted: as much as it has at least, so that it is certainly too large where this is more than the window."""
 
 Pressure: TypeAlias = Literal["none", "prepare", "threshold", "request_size", "full"]
 

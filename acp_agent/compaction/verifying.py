@@ -109,7 +109,10 @@ async def verify(
         if mended and len(lacking) <= len(missing):
             text, flags, missing = mended, checked(mended), lacking
     if policy.verify == "reject" and (flags or missing):
-        raise CompactionError(_rejection(flags, missing))
+        raise CompactionError(
+            _rejection(flags, missing),
+            "The history is unchanged; try /compact again, or set `verify: mark` in the recipe.",
+        )
     pieces = tuple(dict.fromkeys(flag.text for flag in flags))
     return Verified(mark(text, flags), pieces[:MAX_TOLD], missing)
 
@@ -130,7 +133,4 @@ def _rejection(flags: tuple[Flag, ...], missing: tuple[str, ...]) -> str:
         reasons.append(f"it says what the conversation does not contain ({told})")
     if missing:
         reasons.append(f"it lacks the sections {', '.join(missing)}")
-    return (
-        f"The summary was rejected: {' and '.join(reasons)}. The history is unchanged; try /compact again, or set "
-        "`verify: mark` in the recipe."
-    )
+    return f"The summary was rejected: {' and '.join(reasons)}."

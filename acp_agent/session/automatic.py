@@ -9,29 +9,35 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.strategy import Writer
-from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
+from acp_agent.compaction.triggers import GROWTH, NEW_INPUT, OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
-from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionTrigger
-from acp_agent.errors import AgentError, CompactionError, ConfigError, OverflowLimit, RecipeError
-from acp_agent.session.compacting import Compactor, Order, Prepared
+from acp_agent.errors import (
+    AgentError,
+    CompactionError,
+    ConfigError,
+    ContextOverflowError,
+    ModelError,
+    OverflowLimit,
+    RecipeError,
+)
+from acp_agent.session.compacting import Compactor, Order, Pending
 from acp_agent.session.models import ActiveModel
+from acp_agent.session.orders import Orders, Wanted
 from acp_agent.session.preparing import Preparation
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
 
 MAX_FUTILE = 2
 """Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
-NEW_INPUT = 0.1
-"""Of the usable window: so much more since a compaction, and another one is not in vain."""
 MAX_FAILURES = 3
 """Summaries that failed in a row, after which no model is asked for one by itself any more."""
-
-GROWTH = 0.02
-"""Share of the usable window by which a context must have grown before it is looked at again in vain."""
 
 _MUST = ("request_size", "full")
 _DUE = ("threshold", *_MUST)
@@ -42,46 +48,17 @@ _WRITTEN_BY_A_MODEL = (*_PREPARED, "chunked")
 _log = logging.getLogger(__name__)
 
 
-class CompactingHost(Protocol):
-    """The session, as automatic compaction sees it."""
-
-    @property
-    def context(self) -> Context:
-        """The context after everything appended so far."""
-        ...
-
-    async def order(
-        self,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order | None:
-        """The order for an automatic compaction; None where no recipe compacts.
-
-        :param context: what to compact; the context as it is where not given.
-        """
-        ...
-
-    async def filled(self, active: ActiveModel) -> TokenBudget:
-        """The model's budget with the next request in it."""
-        ...
-
-    async def tell(self, text: str) -> None:
-        """Tell the user what belongs to no answer."""
-        ...
-
-
 class AutoCompaction:
     """Decides for one session.
 
     :param make: makes what writes in the background, given whom to tell of a failure.
     """
 
-    def __init__(self, host: CompactingHost, compactor: Compactor, make: Callable[[_Failed], Preparation]) -> None:
+    def __init__(
+        self, host: SessionHost, orders: Orders, compactor: Compactor, make: Callable[[_Failed], Preparation]
+    ) -> None:
         self._host = host
+        self._orders = orders
         self._compactor = compactor
         self.preparation = make(self._note_failure)
         self._futile = 0
@@ -92,6 +69,7 @@ class AutoCompaction:
         self._last: ActiveModel | None = None
         self._level: Pressure = "none"
         self._seen: tuple[int, Pressure, int] | None = None
+        self._no_room: AgentError | None = None
 
     def begin_turn(self) -> None:
         """New input arrived, so that automatic compaction gets another chance."""
@@ -109,8 +87,10 @@ class AutoCompaction:
 
         :param budget: the model's, filled with the request.
         :param settings: what the user wants. What cannot be sent otherwise is compacted all the same.
+        :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         """
         await self.preparation.drop_if_stale()
+        self._no_room = None
         opened, self._new_turn = self._new_turn, False
         last, self._last = self._last, active
         level = self._level = self._pressure(active, budget, settings)
@@ -128,11 +108,11 @@ class AutoCompaction:
             self._just_compacted = False
         elif not self._is_futile(budget):
             if waits:
-                await self._compact(
-                    await self._order(_why(level, last, active), active, last, must_fit=level == "full")
-                )
+                await self._compact(await self._waited_for(level, active, last))
             else:
                 await self._without_waiting(active, budget)
+        if level == "full" and self._no_room is not None:
+            await self._end_unless_it_may_fit(active, self._no_room)
 
     async def make_room(self, active: ActiveModel, limit: OverflowLimit | None = None) -> None:
         """Compact since a provider refused the request, or cut an answer off for want of room.
@@ -141,7 +121,8 @@ class AutoCompaction:
         :raises AgentError: it came to nothing; the context is as it was.
         """
         await self.preparation.drop_if_stale()
-        order = await self._order("overflow", active, must_fit=True, refused=limit)
+        wanted = Wanted("overflow", must_fit=True, refused=limit)
+        order = await self._order(wanted, active)
         # A summary takes the place of words; what is left of the images may still be too many.
         pending = self._pending if limit in (None, "tokens") else None
         swap = None if order is None else await self._compactor.compact(order, pending, self._spent)
@@ -153,12 +134,12 @@ class AutoCompaction:
         self._just_compacted = True
         if pending is not None and swap.tokens_after > active.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
-            await self._compact(await self._order("overflow", active, must_fit=True, refused=limit))
+            await self._compact(await self._order(wanted, active))
 
     async def on_request(self, active: ActiveModel) -> None:
         """Compact since a hook asked for it. A failure is shown, and the turn goes on."""
         await self.preparation.drop_if_stale()
-        await self._compact(await self._order("hook", active))
+        await self._compact(await self._order(Wanted("hook"), active))
 
     async def end_turn(self) -> None:
         """Put a prepared summary in its place between two turns."""
@@ -216,7 +197,11 @@ class AutoCompaction:
             return True
         if not self.preparation.running or not waits:
             return False
-        return await self._compact(await self._order(_why(level, last, active), active, last, must_fit=level == "full"))
+        return await self._compact(await self._waited_for(level, active, last))
+
+    async def _waited_for(self, level: Pressure, active: ActiveModel, last: ActiveModel | None) -> Order | None:
+        wanted = Wanted(_why(level, last, active), must_fit=level == "full")
+        return await self._order(wanted, active, last)
 
     def _prepare(self, active: ActiveModel, budget: TokenBudget) -> None:
         """Begin to write a summary of the context as it is, unless leaving old results out will do."""
@@ -227,7 +212,7 @@ class AutoCompaction:
         context = self._host.context
 
         async def make() -> Order | None:
-            order = await self._order("threshold", active, context=context)
+            order = await self._order(Wanted("threshold", context), active)
             if order is None or order.policy.strategy not in _PREPARED:
                 return None
             return None if await self._compactor.can_mask(order) else _for_later(order)
@@ -238,7 +223,7 @@ class AutoCompaction:
         """At the threshold: what takes no time, now; a summary, as soon as it is written."""
         if self.preparation.running or not self._has_grown(budget, "threshold"):
             return
-        order = await self._order("threshold", active)
+        order = await self._order(Wanted("threshold"), active)
         if order is None or await self._compact(replace(order, without_model=True)):
             return
         if order.policy.strategy in _PREPARED and self._failures < MAX_FAILURES:
@@ -260,7 +245,7 @@ class AutoCompaction:
             await self._note_failure(error)
 
     @property
-    def _pending(self) -> Callable[[], Awaitable[Prepared | None]] | None:
+    def _pending(self) -> Pending | None:
         """What is written already, or soon will be, for whoever has to wait anyway."""
         preparation = self.preparation
         return preparation.result if preparation.running or preparation.ready else None
@@ -273,6 +258,7 @@ class AutoCompaction:
 
         :returns: whether the context has changed.
         """
+        self._no_room = None
         if order is None:
             return False
         if self._failures >= MAX_FAILURES:
@@ -282,8 +268,12 @@ class AutoCompaction:
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
             self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
+            if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
+                self._no_room = error
             await self._note_failure(error)
             return False
+        if swap is None and order.policy.must_fit:
+            self._no_room = CompactionError("There is nothing in it that could give way.")
         self._just_compacted = swap is not None
         if swap is not None and swap.receipt.requests:
             if swap.strategy in (*_WRITTEN_BY_A_MODEL, order.policy.strategy):
@@ -291,6 +281,20 @@ class AutoCompaction:
             else:
                 await self._note_failure(CompactionError(swap.receipt.notes[0] if swap.receipt.notes else ""))
         return swap is not None
+
+    async def _end_unless_it_may_fit(self, active: ActiveModel, reason: AgentError) -> None:
+        """End the turn where not even facts and tail had room: what a provider must refuse need not be sent.
+
+        :raises ContextOverflowError: the request is certainly too large.
+        """
+        used = await self._host.too_large(active)
+        if used is not None:
+            why = reason.reason if isinstance(reason, CompactionError) else str(reason)
+            raise ContextOverflowError(
+                f"The request (about {used:,} tokens) does not fit the model's context window "
+                f"({active.budget.window:,}), so it was not sent. Send less at once, choose a model with a larger "
+                f"window, or start a new session. It could not be made short either: {why}"
+            ) from reason
 
     async def _note_failure(self, error: AgentError) -> None:
         _log.warning("automatic compaction failed: %s", error)
@@ -302,18 +306,9 @@ class AutoCompaction:
                 f"{error}"
             )
 
-    async def _order(
-        self,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        last: ActiveModel | None = None,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order | None:
+    async def _order(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         try:
-            order = await self._host.order(trigger, active, context=context, must_fit=must_fit, refused=refused)
+            order = await self._orders.automatic(wanted, active)
         except (RecipeError, ConfigError) as error:
             if self._futile < MAX_FUTILE:
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")

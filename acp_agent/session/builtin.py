@@ -65,7 +65,7 @@ async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
 
 
 async def _preview(host: SessionHost, run: RecipeRun) -> str:
-    order = await host.compaction.manual_order(RecipeRun(run.recipe, "", ()))
+    order = await host.compaction.orders.by_hand(RecipeRun(run.recipe, "", ()))
     exact = None
     if order.policy.strategy in NO_MODEL:
         exact = await host.compaction.compactor.service(order.state, order.policy, order.call, without_model=True)

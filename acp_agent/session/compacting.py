@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
 
-from acp_agent.compaction.calls import ModelCall, ModelCalls
+from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
 from acp_agent.compaction.framing import frame
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
@@ -74,6 +75,10 @@ class Prepared:
     seconds: float
 
 
+Pending: TypeAlias = Callable[[Show], Awaitable[Prepared | None]]
+"""Waits for a result that is in the making, and shows what of it streams meanwhile; None where it comes to nothing."""
+
+
 class Compactor:
     """Compacts one session.
 
@@ -103,12 +108,12 @@ class Compactor:
     async def compact(
         self,
         order: Order,
-        pending: Callable[[], Awaitable[Prepared | None]] | None = None,
+        pending: Pending | None = None,
         spent: Callable[[], int] = lambda: 0,
     ) -> ContextSwapped | None:
         """Compact now.
 
-        :param pending: waits for what is being prepared already, and is used in the place of what was ordered; where
+        :param pending: waits for what is being prepared already, which is used in the place of what was ordered; where
             it comes to nothing, the order is carried out.
         :param spent: model requests that were made for it by then; what is left of the twelve is the order's.
         :returns: None where there was nothing to compact, and nothing was shown.
@@ -121,7 +126,7 @@ class Compactor:
         async def result() -> Prepared | None:
             if pending is not None:
                 await shown.begin()
-                if (prepared := await pending()) is not None:
+                if (prepared := await pending(shown.chunk)) is not None:
                     return _ordered(prepared, order.trigger, calls)
                 calls.requests = spent()
             compacted = await self._run(order, calls)

@@ -5,35 +5,32 @@ Loaded with the session's first prompt, and not with the session: what makes a s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import CompactionTrigger, ContextRestored
+from acp_agent.conversation.events import ContextRestored
 from acp_agent.errors import OverflowLimit
 from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.session.automatic import AutoCompaction
-from acp_agent.session.commands import COMPACT, RecipeRun, bindings
-from acp_agent.session.compacting import Compactor, Order
+from acp_agent.session.commands import RecipeRun, bindings
+from acp_agent.session.compacting import Compactor, Order, Pending
 from acp_agent.session.models import ActiveModel
-from acp_agent.session.orders import order_for
+from acp_agent.session.orders import Orders, asks_for_the_same, same_writer, will_do
 from acp_agent.session.preparing import Preparation
 from acp_agent.session.services import Services
 from acp_agent.session.undoing import undo
-from acp_agent.session.workspace import read_workspace
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
-
-
-REFUSED_SHARE = 0.95
-"""Of a request that was refused: as much as is taken to fit, where the provider does not say."""
 
 
 class SessionCompaction:
     """Compacts one session.
 
     :ivar compactor: does it.
+    :ivar orders: makes the orders for it.
     :ivar automatic: decides when it is done without being asked.
     """
 
@@ -49,8 +46,9 @@ class SessionCompaction:
             host.show_usage,
             host.read_instructions,
         )
+        self.orders = Orders(host)
         self.automatic = AutoCompaction(
-            self, self.compactor, lambda failed: Preparation(host.log, self.compactor, failed)
+            host, self.orders, self.compactor, lambda failed: Preparation(host.log, self.compactor, failed)
         )
 
     @property
@@ -66,11 +64,24 @@ class SessionCompaction:
         :returns: False where there was nothing to compact.
         :raises AgentError: it failed; the context is as it was.
         """
-        await self.preparation.drop()
-        swap = await self.compactor.compact(await self.manual_order(run))
+        order = await self.orders.by_hand(run)
+        pending = await self._underway(order)
+        swap = await self.compactor.compact(order, pending, lambda: self.preparation.requests if pending else 0)
         if swap is not None:
             self.automatic.succeeded()
         return swap is not None
+
+    async def _underway(self, order: Order) -> Pending | None:
+        """The summary that is written in the background, or is ready, where it is what the user asks for; another one
+        is given up."""
+        preparation = self.preparation
+        await preparation.drop_if_stale()
+        other = await preparation.ordered()
+        if other is None or not asks_for_the_same(order, other) or not (preparation.ready or same_writer(order, other)):
+            await preparation.drop()
+            return None
+        steps = self.compactor.service.ladder(order.policy)
+        return partial(preparation.result, good=lambda prepared: will_do(order, prepared, self.context, steps))
 
     async def after_recipe(self, run: RecipeRun, response: str) -> None:
         """Ask the hooks of a recipe whose turn is about to end, and do what they want.
@@ -85,7 +96,7 @@ class SessionCompaction:
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due."""
         settings = self._host.settings.compaction_for(active.name)
-        await self.automatic.before_request(active, await self.filled(active), settings)
+        await self.automatic.before_request(active, await self._host.filled(active), settings)
 
     async def make_room(self, limit: OverflowLimit | None, maximum: int | None) -> None:
         """Compact, since the provider refused the last request, or its answer ended for want of room.
@@ -98,8 +109,8 @@ class SessionCompaction:
         if limit == "tokens":
             # The window is smaller than is known, or we count too little: what was refused is more than fits, by our
             # count. Remembered, or every turn would have to be refused first.
-            used = (await self.filled(active)).used
-            fits = int(used * REFUSED_SHARE)
+            used = (await self._host.filled(active)).used
+            fits = int(used * SURE_SHARE)
             self._host.models.learn_limit(active.name, fits if maximum is None else min(fits, maximum))
             active = await self._active()
         await self.automatic.make_room(active, limit)
@@ -115,67 +126,10 @@ class SessionCompaction:
         await host.show_usage()
         return restored
 
-    # --- orders ---
-
     @property
     def context(self) -> Context:
         """The context after everything appended so far."""
         return self._host.context
-
-    async def filled(self, active: ActiveModel) -> TokenBudget:
-        """The model's budget with the next request in it."""
-        return await self._host.filled(active)
-
-    async def tell(self, text: str) -> None:
-        """Tell the user what belongs to no answer."""
-        await self._host.tell(text)
-
-    async def manual_order(self, run: RecipeRun) -> Order:
-        """The order for a compaction that the user asks for."""
-        return await self._order(run, "manual", await self._active())
-
-    async def order(
-        self,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order | None:
-        """The order for an automatic compaction; None where no recipe compacts.
-
-        :param context: what to compact; the context as it is where not given.
-        """
-        recipe = (await self._host.library()).get(COMPACT)
-        if recipe is None:
-            return None
-        run = RecipeRun(recipe, "", ())
-        return await self._order(run, trigger, active, context=context, must_fit=must_fit, refused=refused)
-
-    async def _order(
-        self,
-        run: RecipeRun,
-        trigger: CompactionTrigger,
-        active: ActiveModel,
-        *,
-        context: Context | None = None,
-        must_fit: bool = False,
-        refused: OverflowLimit | None = None,
-    ) -> Order:
-        context = context or self.context
-        return await order_for(
-            run,
-            trigger,
-            context=context,
-            request=self._host.request(active, context),
-            active=active,
-            models=self._host.models,
-            settings=self._host.settings,
-            workspace=await read_workspace(context),
-            must_fit=must_fit,
-            refused=refused,
-        )
 
     async def _active(self) -> ActiveModel:
         return await self._host.models.active(self.context.model)

@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_prefix, used_tokens
-from acp_agent.compaction.triggers import ended_for_want_of_room
+from acp_agent.compaction.triggers import SURE_SHARE, ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
@@ -22,10 +23,12 @@ from acp_agent.conversation.events import (
     Event,
     InstructionsLoaded,
     LoggedEvent,
+    NoteAdded,
     PermissionGranted,
+    TurnRefused,
 )
-from acp_agent.conversation.messages import AssistantMessage, JsonObject
-from acp_agent.errors import OverflowLimit
+from acp_agent.conversation.messages import AssistantMessage, JsonObject, new_id
+from acp_agent.errors import AgentError, OverflowLimit
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.archive import SessionArchive
@@ -36,7 +39,7 @@ from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.services import Services
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import Notice, Update, UsageUpdated
+from acp_agent.turn.updates import AgentSaid, Notice, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.session.compaction import SessionCompaction
@@ -45,6 +48,10 @@ UNSURE_SHARE = 0.1
 """Of the window: where more of the count than this is our own estimate, the provider may be asked to count."""
 LIKELY = (0.6, 1.4)
 """Shares of the usable window between which a wrong estimate would decide wrongly."""
+TAKEN_BACK = (
+    "The prompt was refused and has left the context, and the compaction of its turn with it: the context is again "
+    "what it was before the prompt. It is compacted anew when that is due."
+)
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +118,21 @@ class SessionHost:
     async def show(self, update: Update) -> None:
         """Let the user see something."""
         await self.client.show(update)
+
+    async def leave_out(self, turn_from: int) -> None:
+        """Take a turn out of the context, since its prompt was refused, and tell the user what the context is now. What
+        was compacted in it comes back, since a summary may say again what was refused."""
+        undone = any(seq > turn_from for seq in self.context.swaps)
+        note = NoteAdded(new_id("msg"), TAKEN_BACK)
+        # A cancel that comes now is too late: what is in the log is what the user is told.
+        with anyio.CancelScope(shield=True):
+            await self.append(TurnRefused(turn_from), *([note] if undone else []))
+            if undone:
+                await self.show(AgentSaid(note.message_id, note.text))
+            try:
+                await self.show_usage()
+            except AgentError as error:
+                _log.info("no usage to show after a refused turn of %s: %s", self.session_id, error)
 
     async def show_usage(self) -> None:
         """Let the user see how full the window is: the provider's last count where there is one."""
@@ -195,10 +217,27 @@ class SessionHost:
         """The model's budget with the next request in it; the provider is asked where our count alone would decide."""
         prefix = self.prefix_tokens()
         used = used_tokens(self.context, prefix)
-        guessed = used - (self.context.baseline if self.context.usage else 0)
-        if guessed > active.budget.window * UNSURE_SHARE and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
+        if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
             used = await active.provider.count_tokens(self.request(active)) or used
         return active.budget.filled(used, prefix)
+
+    async def too_large(self, active: ActiveModel) -> int | None:
+        """Tokens of the next request, where it is certain that the window does not hold them.
+
+        It is certain where the model's provider has counted nearly all of them and somebody has said how large the
+        window is. An estimate may be wrong by a third, and another model counts otherwise: where there is nothing
+        better, the request is sent, and a refusal teaches the window.
+        """
+        used = used_tokens(self.context, self.prefix_tokens())
+        answers = (entry.message for entry in reversed(self.context.entries))
+        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
+        if self._is_unsure(used, active) or newest is None or newest.model != self.context.model:
+            used = await active.provider.count_tokens(self.request(active)) or 0
+        return used if not active.guessed and used * SURE_SHARE > active.budget.window else None
+
+    def _is_unsure(self, used: int, active: ActiveModel) -> bool:
+        counted = self.context.baseline if self.context.usage else 0
+        return used - counted > active.budget.window * UNSURE_SHARE
 
     # --- what is read from the disk ---
 

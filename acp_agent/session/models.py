@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.errors import ModelAuthError
+from acp_agent.llm.profiles import DEFAULT_WINDOW
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
 
@@ -33,6 +34,7 @@ class ActiveModel:
 
     :ivar name: `provider/model`.
     :ivar model_id: the provider's own id.
+    :ivar guessed: whether nobody has said how large its window is.
     :ivar max_output_tokens: upper bound of one answer.
     :ivar max_images: images that one request may hold.
     :ivar max_bytes: bytes that one request may hold.
@@ -42,6 +44,7 @@ class ActiveModel:
     model_id: str
     provider: Provider
     budget: TokenBudget
+    guessed: bool
     max_output_tokens: int
     max_images: int
     max_bytes: int
@@ -126,7 +129,14 @@ class SessionModels:
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
         return ActiveModel(
-            name, resolved.id, resolved.provider, budget, output, known.max_images, known.max_request_bytes
+            name,
+            resolved.id,
+            resolved.provider,
+            budget,
+            not known.listed and window == DEFAULT_WINDOW,
+            output,
+            known.max_images,
+            known.max_request_bytes,
         )
 
     async def _learn(self, names: Iterable[str], wait: float) -> None:

@@ -1,76 +1,139 @@
-"""From a recipe, the configuration and the models to the order for a compaction."""
+"""From a recipe, the configuration and the models to the order for a compaction; and whether one serves another."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.estimate import count_images, request_bytes
-from acp_agent.compaction.state import DEFAULT_TARGET, CompactionPolicy, ConversationState, Workspace
+from acp_agent.compaction.fitting import target_tokens
+from acp_agent.compaction.state import DEFAULT_TARGET, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
-from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import OverflowLimit
-from acp_agent.llm.provider import ModelRequest
 from acp_agent.recipes.model import CompactionOptions
-from acp_agent.session.commands import RecipeRun
-from acp_agent.session.compacting import Order
-from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.commands import COMPACT, RecipeRun
+from acp_agent.session.compacting import Order, Prepared
+from acp_agent.session.models import ActiveModel
+from acp_agent.session.swapping import tokens_after
+from acp_agent.session.workspace import read_workspace
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
 
 BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """Somebody wants a short context, however much room there is."""
 
 
-async def order_for(
-    run: RecipeRun,
-    trigger: CompactionTrigger,
-    *,
-    context: Context,
-    request: ModelRequest,
-    active: ActiveModel,
-    models: SessionModels,
-    settings: Settings,
-    workspace: Workspace,
-    must_fit: bool = False,
-    refused: OverflowLimit | None = None,
-) -> Order:
-    """The order for a compaction of this context.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody wants compacted.
 
-    :param request: the live request for it.
-    :param must_fit: whether the request cannot be sent as it is.
-    :param refused: what a provider said there was too much of, whatever we count.
-    :raises RecipeError: the recipe cannot be rendered.
-    :raises ConfigError: the model that is named for summaries is not there.
+    :ivar context: what to compact; the context as it is where None.
+    :ivar must_fit: whether the request cannot be sent as it is.
+    :ivar refused: what a provider said there was too much of, whatever we count.
     """
-    said = settings.compaction_for(active.name)
-    options = run.recipe.compaction or CompactionOptions()
-    state = ConversationState.from_context(context, request, active.budget, workspace)
-    if refused == "bytes" and state.budget.used < state.budget.window:
-        # What was refused is taken to fill the window.
-        state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
-    policy = CompactionPolicy(
-        # The first one loads the template engine.
-        prompt=await run.rendered(),
-        strategy=said.strategy or options.strategy or "summary",
-        tail=options.tail_tokens(active.budget.window),
-        ledger=options.ledger,
-        requests=options.requests,
-        summary=options.summary,
-        sections=options.sections or (),
-        verify=options.verify or "mark",
-        by_hand=trigger in BY_HAND,
-        must_fit=must_fit,
-        # A provider may take less than is known of it.
-        max_images=count_images(request.messages) - 1 if refused == "images" else active.max_images,
-        max_bytes=request_bytes(request.messages) - 1 if refused == "bytes" else active.max_bytes,
-        target=said.target or options.target or DEFAULT_TARGET,
-    )
-    call: ModelCall = active.provider.stream
-    writer = None
-    name = said.model or options.model
-    if name is not None and name != active.name:
-        other = await models.named(name)
-        call = other.provider.stream
-        writer = Writer(other.model_id, other.budget.window, other.max_output_tokens)
-    return Order(run, trigger, state, context.revision, policy, call, active.native, writer)
+
+    trigger: CompactionTrigger
+    context: Context | None = None
+    must_fit: bool = False
+    refused: OverflowLimit | None = None
+
+
+class Orders:
+    """Makes one session's orders."""
+
+    def __init__(self, host: SessionHost) -> None:
+        self._host = host
+
+    async def by_hand(self, run: RecipeRun) -> Order:
+        """The order for a compaction that the user asks for.
+
+        :raises AgentError: no model is there, or see `_order`.
+        """
+        host = self._host
+        return await self._order(run, Wanted("manual"), await host.models.active(host.context.model))
+
+    async def automatic(self, wanted: Wanted, active: ActiveModel) -> Order | None:
+        """The order for a compaction that no prompt names a recipe for; None where no recipe compacts.
+
+        :raises RecipeError: see `_order`.
+        :raises ConfigError: see `_order`.
+        """
+        recipe = (await self._host.library()).get(COMPACT)
+        return None if recipe is None else await self._order(RecipeRun(recipe, "", ()), wanted, active)
+
+    async def _order(self, run: RecipeRun, wanted: Wanted, active: ActiveModel) -> Order:
+        """The order for a compaction with this recipe.
+
+        :raises RecipeError: the recipe cannot be rendered.
+        :raises ConfigError: the model that is named for summaries is not there.
+        """
+        host, refused = self._host, wanted.refused
+        context = wanted.context or host.context
+        request = host.request(active, context)
+        said = host.settings.compaction_for(active.name)
+        options = run.recipe.compaction or CompactionOptions()
+        state = ConversationState.from_context(context, request, active.budget, await read_workspace(context))
+        if refused == "bytes" and state.budget.used < state.budget.window:
+            # What was refused is taken to fill the window.
+            state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
+        policy = CompactionPolicy(
+            # The first one loads the template engine.
+            prompt=await run.rendered(),
+            strategy=said.strategy or options.strategy or "summary",
+            tail=options.tail_tokens(active.budget.window),
+            ledger=options.ledger,
+            requests=options.requests,
+            summary=options.summary,
+            sections=options.sections or (),
+            verify=options.verify or "mark",
+            by_hand=wanted.trigger in BY_HAND,
+            must_fit=wanted.must_fit,
+            # A provider may take less than is known of it.
+            max_images=count_images(request.messages) - 1 if refused == "images" else active.max_images,
+            max_bytes=request_bytes(request.messages) - 1 if refused == "bytes" else active.max_bytes,
+            target=said.target or options.target or DEFAULT_TARGET,
+        )
+        call: ModelCall = active.provider.stream
+        writer = None
+        name = said.model or options.model
+        if name is not None and name != active.name:
+            other = await host.models.named(name)
+            call = other.provider.stream
+            writer = Writer(other.model_id, other.budget.window, other.max_output_tokens)
+        return Order(run, wanted.trigger, state, context.revision, policy, call, active.native, writer)
+
+
+def asks_for_the_same(order: Order, other: Order) -> bool:
+    """Whether another order of this context differs in who wants it alone: it is by the same recipe, with the same
+    words to the model and the same bounds."""
+    recipes = order.run.recipe, other.run.recipe
+    if recipes[0].name != recipes[1].name or recipes[0].digest != recipes[1].digest:
+        return False
+    return _terms(order.policy) == _terms(other.policy)
+
+
+def same_writer(order: Order, other: Order) -> bool:
+    """Whether the same model is to write the summary."""
+    if order.call != other.call or order.writer != other.writer:
+        return False
+    return order.writer is not None or order.state.request.model == other.state.request.model
+
+
+def will_do(order: Order, prepared: Prepared, context: Context, steps: Sequence[str]) -> bool:
+    """Whether a result may be used in the place of what is ordered by hand: one that its own steps could have had, and
+    that is short enough with what was said since.
+
+    :param steps: names of the strategies that the order would try.
+    """
+    after = tokens_after(context, prepared.order.state, prepared.result)
+    most = min(target_tokens(order.state, order.policy, None), order.state.budget.used - 1)
+    return prepared.result.strategy in steps and after <= most
+
+
+def _terms(policy: CompactionPolicy) -> CompactionPolicy:
+    return replace(policy, by_hand=True, must_fit=False, steps=None, max_images=None, max_bytes=None)

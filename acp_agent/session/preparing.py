@@ -1,19 +1,22 @@
 """A summary that is written in the background while the turn goes on, against a frozen revision of the context.
 
-Nothing of it is shown. Whoever wants it takes it; what nobody takes is dropped, and the log says what it cost.
+Nothing of it is shown, unless somebody waits for it. Whoever wants it takes it; what nobody takes is dropped, and the
+log says what it cost.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
 
-from acp_agent.compaction.calls import ModelCalls
+from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.session.compacting import Compactor, Order, Prepared
@@ -29,16 +32,48 @@ class _Draft:
     """One summary, from its first thought until it is used or dropped.
 
     :ivar revision: of the context that it summarises.
+    :ivar order: what is written, once that is known.
+    :ivar ordered: set when it is known, or has come to nothing.
     :ivar written: set when it waits to be used, or has come to nothing.
     :ivar ended: set when nothing of it is left.
+    :ivar watcher: takes what streams, where somebody waits for it.
     """
 
     revision: int
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    order: Order | None = None
+    ordered: anyio.Event = field(default_factory=anyio.Event)
     written: anyio.Event = field(default_factory=anyio.Event)
     taken: anyio.Event = field(default_factory=anyio.Event)
     ended: anyio.Event = field(default_factory=anyio.Event)
     prepared: Prepared | None = None
+    watcher: MemoryObjectSendStream[str] | None = None
+
+    async def show(self, text: str) -> None:
+        """Hand on what streams. Who waits shows it: what they have stopped waiting for must not be shown any more."""
+        if self.watcher is not None:
+            self.watcher.send_nowait(text)
+
+    def end_writing(self) -> None:
+        """Let those go on who wait."""
+        self.ordered.set()
+        self.written.set()
+        if self.watcher is not None:
+            self.watcher.close()
+
+    async def wait(self, show: Show) -> None:
+        """Wait until it is written or has come to nothing, and show what streams meanwhile."""
+        if self.written.is_set():
+            return
+        # As long as a summary at most: a slow editor does not slow down what is written for later.
+        watcher, texts = anyio.create_memory_object_stream[str](math.inf)
+        self.watcher = watcher
+        with watcher, texts:
+            try:
+                async for text in texts:
+                    await show(text)
+            finally:
+                self.watcher = None
 
 
 class Preparation:
@@ -87,10 +122,25 @@ class Preparation:
         self._draft = _Draft(self._log.context.revision)
         self._tasks.start_soon(self._write, make, self._draft)
 
-    async def result(self) -> Prepared | None:
-        """Wait until nothing is being written, and take the result; None where there is none that fits."""
-        if self._draft is not None:
-            await self._draft.written.wait()
+    async def ordered(self) -> Order | None:
+        """What is being written or waits; None where there is nothing."""
+        draft = self._draft
+        if draft is None:
+            return None
+        await draft.ordered.wait()
+        return draft.order if draft is self._draft else None
+
+    async def result(self, show: Show, good: Callable[[Prepared], bool] | None = None) -> Prepared | None:
+        """Wait until nothing is being written, and take the result; None where there is none that fits.
+
+        :param show: told what streams from now on.
+        :param good: whether the result will do; one that will not is dropped.
+        """
+        draft = self._draft
+        if draft is not None:
+            await draft.wait(show)
+            if good is not None and draft.prepared is not None and not good(draft.prepared):
+                await self.drop()
         return self.take()
 
     def take(self) -> Prepared | None:
@@ -121,12 +171,13 @@ class Preparation:
         failure: AgentError | None = None
         try:
             with draft.scope:
-                order = await make()
+                order = draft.order = await make()
                 if order is not None:
-                    calls = ModelCalls(order.call)
+                    draft.ordered.set()
+                    calls = ModelCalls(order.call, draft.show)
                     draft.prepared = await self._compactor.prepare(order, calls)
                 if draft.prepared is not None:
-                    draft.written.set()
+                    draft.end_writing()
                     await draft.taken.wait()
         except AgentError as error:
             failure = error
@@ -140,7 +191,7 @@ class Preparation:
                 await self._note_cost(calls)
             if self._draft is draft:
                 self._draft = None
-            draft.written.set()
+            draft.end_writing()
             draft.ended.set()
         if failure is not None:
             await self._failed(failure)

@@ -1,7 +1,7 @@
-"""`Session`: the actor behind one conversation. It takes prompts from its mailbox one by one and runs a turn for each.
+"""`Session`: the actor behind one conversation. It takes prompts from its mailbox one by one and has each answered.
 
-It is the only writer of its log and the only one that swaps its context. Settings and cancelling do not queue: they act
-at once, beside a running turn.
+It owns who is next and who is cancelled. Settings and cancelling do not queue: they act at once, beside a running turn.
+What a turn is, it does not know.
 """
 
 from __future__ import annotations
@@ -11,55 +11,17 @@ from collections.abc import AsyncIterator
 
 import anyio
 
-from acp_agent.conversation.closing import closing_events
-from acp_agent.conversation.events import (
-    CallView,
-    Event,
-    LoggedEvent,
-    NoteAdded,
-    TitleChanged,
-    ToolReturned,
-    TurnEnded,
-    TurnRefused,
-    UserPrompted,
-)
-from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
-from acp_agent.errors import (
-    AgentError,
-    CompactionError,
-    ModelRequestError,
-    SessionNotFoundError,
-)
-from acp_agent.session.commands import (
-    BUILT_IN,
-    REPORTS,
-    UNDO,
-    RecipeRun,
-    builtin_command,
-    commands,
-    recipe_run,
-    turn_limits,
-)
+from acp_agent.conversation.events import Event, LoggedEvent
+from acp_agent.conversation.messages import UserPart
+from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.session.commands import BUILT_IN, commands
 from acp_agent.session.host import SessionHost
-from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
+from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event, session_options
 from acp_agent.session.replay import replay
-from acp_agent.session.titles import title_of
+from acp_agent.session.turns import SessionTurns
 from acp_agent.tools.registry import ToolRegistry
-from acp_agent.turn.calls import view_of
-from acp_agent.turn.loop import run_turn
-from acp_agent.turn.updates import (
-    AgentSaid,
-    CallFinished,
-    CommandsUpdated,
-    ModeUpdated,
-    Option,
-    OptionsUpdated,
-    TitleUpdated,
-)
-
-CLOSE_SECONDS = 2.0
-"""Bound on what a cancelled turn may still write."""
+from acp_agent.turn.updates import CommandsUpdated, ModeUpdated, Option, OptionsUpdated, TitleUpdated
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +34,7 @@ class Session:
 
     def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
         self.host = host
-        self._tools = tools
+        self._turns = SessionTurns(host, tools)
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
@@ -147,159 +109,14 @@ class Session:
     async def _answer(self, ticket: Ticket) -> None:
         self._running, self._turn_scope, self._idle = ticket, anyio.CancelScope(), anyio.Event()
         try:
-            ticket.answer(await self._turn(ticket))
+            with self._turn_scope:
+                ticket.answer(await self._turns.answer(ticket))
         except Exception as error:
             ticket.answer(error)
         finally:
-            ticket.answer("cancelled")  # counts only where the whole agent is being ended
+            ticket.answer("cancelled")  # counts only where the turn, or the whole agent, was cancelled
             self._running = None
             self._idle.set()
-
-    # --- one turn ---
-
-    async def _turn(self, ticket: Ticket) -> StopReason:
-        """Run one prompt to its end; cancelling is caught here and nowhere else."""
-        stop: StopReason = "cancelled"
-        prompted = self.host.context.prompted
-        with self._turn_scope:
-            try:
-                await self._open_turn()
-                if ticket.cancelled:
-                    await self._log_unasked(ticket.parts)
-                    return "cancelled"
-                if not _says_anything(ticket.parts):
-                    return "end_turn"
-                stop = await self._run(ticket.parts)
-                await self._close_turn(stop, None)
-            except anyio.get_cancelled_exc_class():
-                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await self._close_turn("cancelled", None)
-                    if self.host.context.prompted == prompted:
-                        await self._log_unasked(ticket.parts)
-                raise
-            except ModelRequestError as error:
-                turn_from = self.host.context.turn_from
-                await self._close_turn("error", str(error))
-                raise await self._left_out(error, turn_from) from error
-            except AgentError as error:
-                await self._close_turn("error", str(error))
-                raise
-            except Exception as error:
-                await self._close_turn("error", f"{type(error).__name__} inside the agent")
-                raise
-        return stop
-
-    async def _open_turn(self) -> None:
-        """Catch up with the log, and close what a killed process left open in it."""
-        await self.host.log.refresh()
-        if self.host.context.turn_from is not None:
-            closing = closing_events(self.host.context, "interrupted", self._view_of)
-            await self.host.append(*closing, TurnEnded("interrupted"), await self.host.read_instructions())
-        self.host.compaction.automatic.begin_turn()
-        await self.host.models.begin_turn()
-
-    async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
-        host = self.host
-        try:
-            run = recipe_run(await host.library(), parts)
-        except Exception:
-            # Whatever is wrong with the recipes, the prompt is kept.
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
-            raise
-        if run is not None and run.compacts:
-            return await self._compact(run, parts)
-        builtin = builtin_command(parts) if run is None else None
-        if builtin is not None:
-            from acp_agent.session.builtin import run_builtin
-
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
-            await self._note(await run_builtin(host, *builtin))
-            return "end_turn"
-        try:
-            await host.models.active(host.context.model)
-            sent = None if run is None else (Text(await run.rendered()), *run.attachments)
-        except AgentError:
-            # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
-            # sent again unchanged.
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
-            raise
-        await host.append(UserPrompted(new_id("msg"), parts, sent))
-        await self._give_title(parts)
-        for text in host.take_untold():
-            await self._note(text)
-        result = await run_turn(host, self._tools, turn_limits(host.settings, run))
-        if run is not None and result.answer is not None:
-            await host.compaction.after_recipe(run, result.answer.text)
-        await host.compaction.automatic.end_turn()
-        return result.stop_reason
-
-    async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
-        word = run.instructions.strip()
-        if word in REPORTS:
-            from acp_agent.session.builtin import report
-
-            # Not logged: who asks what would change must not find that something did.
-            await self.host.show(AgentSaid(new_id("msg"), await report(self.host, word, run)))
-            return "end_turn"
-        await self.host.append(UserPrompted(new_id("msg"), parts, sent=()))
-        try:
-            if word == UNDO:
-                from acp_agent.session.builtin import undo_compaction
-
-                await self._note(await undo_compaction(self.host))
-            elif not await self.host.compaction.compact(run):
-                await self._note("There is nothing to compact yet.")
-        except CompactionError as error:
-            await self._note(str(error))
-        return "end_turn"
-
-    async def _note(self, text: str) -> None:
-        message_id = new_id("msg")
-        await self.host.append(NoteAdded(message_id, text))
-        await self.host.show(AgentSaid(message_id, text))
-
-    async def _close_turn(self, stop: str, error: str | None) -> None:
-        """Make the log legal, show how open calls ended, and log the turn's end."""
-        context = self.host.context
-        if context.turn_from is None:
-            return
-        open_calls = {call.id: call for call in context.open_calls}
-        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted", self._view_of)
-        try:
-            await self.host.append(*closing, TurnEnded(stop, error))
-        finally:
-            # Also where another process has taken the session over: what is open in the editor has to end there.
-            for event in closing:
-                if isinstance(event, ToolReturned):
-                    await self.host.show(_failed_call(open_calls[event.result.call_id], event))
-
-    async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
-        """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
-        if _says_anything(parts):
-            await self.host.append(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
-
-    async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
-        """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
-
-        A turn that had come further stays: what it has done is worth more.
-        """
-        said = [entry.message for entry in self.host.context.entries if entry.seq >= (turn_from or 0)]
-        if turn_from is None or not said or not all(isinstance(message, UserMessage) for message in said):
-            return error
-        await self.host.append(TurnRefused(turn_from))
-        return type(error)(
-            f"{error} The prompt was left out of the conversation, so that the next one can be answered.",
-            partial=error.partial,
-        )
-
-    def _view_of(self, call: ToolCall) -> CallView:
-        return view_of(self._tools, call)
-
-    async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
-        title = title_of(parts)
-        if self.host.context.title is None and title is not None:
-            await self.host.append(TitleChanged(title))
-            await self.host.show(TitleUpdated(title))
 
     # --- settings ---
 
@@ -351,14 +168,5 @@ class Session:
 
     async def replay(self, events: AsyncIterator[LoggedEvent]) -> None:
         """Show the whole log."""
-        async for update in replay(events, self._view_of):
+        async for update in replay(events, self._turns.view_of):
             await self.host.show(update)
-
-
-def _says_anything(parts: tuple[UserPart, ...]) -> bool:
-    return any(not isinstance(part, Text) or part.text.strip() for part in parts)
-
-
-def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:
-    # Without the result's text, which is for the model: what the call had printed stays on the screen.
-    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", ())

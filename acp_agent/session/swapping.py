@@ -6,13 +6,14 @@ or a pinned text, is taken as it is now.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.framing import frame
 from acp_agent.compaction.pinned import render_pinned
 from acp_agent.compaction.state import CompactedState, ConversationState
-from acp_agent.conversation.context import Context
+from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import (
     CompactionTrigger,
     ContextSwapped,
@@ -46,8 +47,7 @@ def swap_events(
     fresh: tuple[Event, ...] = () if instructions.text == context.instructions else (instructions,)
     # Pins are the user's to take back at any time; all else that is remembered was said before the cut.
     memory = replace(result.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
-    seen = max((entry.seq for entry in state.entries), default=0)
-    since = [entry for entry in context.entries if entry.seq > seen and not entry.summary]
+    since = _said_since(context, state)
     swap = ContextSwapped(
         compaction_id=compaction_id,
         message_id=new_id("msg"),
@@ -56,8 +56,8 @@ def swap_events(
         sent=_sent(context, state, result, memory),
         keep_from=0,
         carried=replace(context.carried(), instructions=instructions.text, memory=memory),
-        tokens_before=result.tokens_before,
-        tokens_after=result.tokens_after + round(estimate_messages(e.message for e in since) * state.calibration),
+        tokens_before=result.tokens_before + _tokens(since, state),
+        tokens_after=result.tokens_after + _tokens(since, state),
         usage=result.usage,
         recipe=recipe.name,
         digest=recipe.digest,
@@ -81,6 +81,21 @@ def swap_events(
     behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > result.boundary]
     # Also where the turn has ended meanwhile: its prompt stands before its steps, which answer it.
     return fresh, replace(swap, keep_from=min(behind, default=own_seq), pinned=result.pinned)
+
+
+def _said_since(context: Context, state: ConversationState) -> tuple[Entry, ...]:
+    """What stands in the context behind what was compacted."""
+    seen = max((entry.seq for entry in state.entries), default=0)
+    return tuple(entry for entry in context.entries if entry.seq > seen and not entry.summary)
+
+
+def tokens_after(context: Context, state: ConversationState, result: CompactedState) -> int:
+    """Tokens of the context once this result is in its place."""
+    return result.tokens_after + _tokens(_said_since(context, state), state)
+
+
+def _tokens(since: Sequence[Entry], state: ConversationState) -> int:
+    return round(estimate_messages(entry.message for entry in since) * state.calibration)
 
 
 def _sent(context: Context, state: ConversationState, result: CompactedState, memory: Memory) -> tuple[UserPart, ...]:

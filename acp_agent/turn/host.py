@@ -52,8 +52,18 @@ class TurnHost(Protocol):
         """Let the user see how full the window is now."""
         ...
 
+    async def leave_out(self, turn_from: int) -> None:
+        """Take the turn out of the context, since its prompt was refused, and show how full the window is now.
+
+        :param turn_from: seq of its prompt.
+        """
+        ...
+
     async def next_request(self) -> ModelRequest:
-        """The request for the next step, after a compaction where one is due."""
+        """The request for the next step, after a compaction where one is due.
+
+        :raises ContextOverflowError: it is certainly too large, and could not be made short.
+        """
         ...
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:

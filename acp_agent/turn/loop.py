@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked, TurnRefused
+from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, Text, new_id
 from acp_agent.errors import AgentError, ContextOverflowError
 from acp_agent.tools.registry import ToolRegistry
@@ -60,8 +60,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         if answer.stop_reason == "refusal":
             turn_from = host.context.turn_from
             if turn_from is not None:
-                await host.append(TurnRefused(turn_from))
-                await host.show_usage()
+                await host.leave_out(turn_from)
             return TurnResult("refusal", answer)
         await host.show_usage()
         if answer.stop_reason in ("max_tokens", "context_overflow"):

@@ -183,21 +183,6 @@ async def test_failures_are_silent_but_the_third_ends_it_and_their_cost_is_logge
         assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
 
 
-async def test_a_compaction_by_hand_takes_the_place_of_one_that_is_being_written(tmp_path: Path) -> None:
-    summary, _ = held()
-    async with desk(tmp_path, summary, Reply("# Goal\nBy hand.")) as it:
-        await it.filled()
-        await it.prompt("Two?", Reply("Second answer."))
-        await it.server.wait_held()
-        await it.prompt("/compact")
-        await it.server.wait_aborted()
-        [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], "# Goal\nBy hand.")
-        await it.prompt("Three?", Reply("Third answer."))
-        assert len(shown_compactions(it.agent)) == 1
-        assert "By hand." in said(it.last[0])
-
-
 @pytest.mark.parametrize("how", ["by hand", "refusal"])
 async def test_a_summary_that_waits_is_dropped_when_its_source_changes_and_its_cost_counts(
     tmp_path: Path, how: str
@@ -209,7 +194,7 @@ async def test_a_summary_that_waits_is_dropped_when_its_source_changes_and_its_c
             await it.prompt("Two?", Reply("Second answer."))
             hold.set()
             await it.ready()
-            await it.prompt("/compact")
+            await it.prompt("/compact Mind the prices.")
             shown = 1
         else:
             refusal = anyio.Event()

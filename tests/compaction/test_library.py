@@ -178,6 +178,11 @@ async def test_without_a_model_the_last_step_still_fits() -> None:
     assert result.tokens_after <= of.budget.limit
 
 
+async def test_a_summary_in_parts_may_be_the_first_step() -> None:
+    result = await compacted(state(), replace(POLICY, strategy="chunked"))
+    assert (result.strategy, result.summary) == ("chunked", "# Goal\nA shop.")
+
+
 async def test_a_strategy_of_ones_own_needs_no_package() -> None:
     class Blunt:
         name = "blunt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,11 @@ from acp_agent.compaction.shortening import (
     FLOOR_TOKENS,
     SHORTEST_PIECE,
     LeftOut,
+    Rewrite,
     apply_rewrites,
     cut_middle,
-    fit,
-    shorten,
 )
+from acp_agent.compaction.shortening import fit as fit_entries
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -56,8 +57,12 @@ def result(text: str) -> ToolResult:
 
 
 def shortened(message: Message, most: int = 2_000) -> Message:
-    ((entry),) = apply_rewrites(entries := (Entry(7, message),), shorten(entries, max_message_tokens=most))
+    [entry] = apply_rewrites(entries := (Entry(7, message),), fit(entries, most, None))
     return entry.message
+
+
+def fit(entries: Sequence[Entry], budget: int, turn_from: int | None) -> tuple[Rewrite, ...]:
+    return fit_entries(entries, budget, turn_from, recall_hint=True)
 
 
 def tokens(entries: tuple[Entry, ...]) -> int:
@@ -110,8 +115,7 @@ def signed(message: AssistantMessage) -> list[tuple[int, Thinking]]:
 @given(histories(), st.sampled_from([100, 1_000, 8_000]))
 def test_only_giants_become_shorter_and_stay_what_they_are(history: History, most: int) -> None:
     entries = history.entries
-    rewrites = shorten(entries, max_message_tokens=most)
-    after = apply_rewrites(entries, rewrites)
+    after = tuple(one for entry in entries for one in apply_rewrites([entry], fit([entry], most, history.turn_from)))
     same_but_shorter(entries, after)
     for old, new in zip(entries, after, strict=True):
         if estimate_message(old.message) <= most:
@@ -119,7 +123,7 @@ def test_only_giants_become_shorter_and_stay_what_they_are(history: History, mos
         else:
             assert estimate_message(new.message) <= max(most, smallest(old))
     if most > 100:
-        assert not shorten(after, max_message_tokens=max([most, *map(smallest, entries)]))
+        assert not any(fit([entry], max(most, smallest(old)), None) for old, entry in zip(entries, after, strict=True))
 
 
 @given(histories(), BUDGETS)
@@ -202,7 +206,7 @@ def test_more_of_the_beginning_stays_than_of_the_end_and_a_line_between_them_say
 
 
 def test_where_the_model_has_no_recall_it_is_not_told_of_it() -> None:
-    (rewrite,) = shorten((Entry(7, result(PASTED)),), max_message_tokens=500, recall_hint=False)
+    [rewrite] = fit_entries((Entry(7, result(PASTED)),), 500, None, recall_hint=False)
     assert "left out ...]" in str(rewrite.message.parts)
     assert "recall" not in str(rewrite.message.parts)
 
@@ -246,15 +250,14 @@ def test_an_image_stays_beside_a_long_text_where_there_is_room_for_it() -> None:
 def test_a_summary_is_never_touched(summary: bool) -> None:
     part = Text(PASTED) if summary else CompactedBlock("anthropic", {"type": "compaction"}, PASTED)
     entries = (Entry(7, UserMessage("s", (part,)), summary=summary),)
-    assert not shorten(entries, max_message_tokens=10)
     assert not fit(entries, 10, None)
 
 
 def test_a_rewrite_with_the_number_of_a_summary_is_for_the_other_entry() -> None:
     entries = (Entry(7, user(Text("So far.")), summary=True), Entry(7, result(PASTED)))
-    after = apply_rewrites(entries, shorten(entries, max_message_tokens=500))
+    after = apply_rewrites(entries, fit(entries, 10_000, None))
     assert after[0] == entries[0]
-    assert estimate_message(after[1].message) <= 500
+    assert estimate_message(after[1].message) <= 10_000
 
 
 # Who is shortened first ----------------------------------------------------------------------------------------------

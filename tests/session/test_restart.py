@@ -138,7 +138,7 @@ async def test_calls_that_a_kill_left_open_are_shown_as_failed_and_answered_for_
             session = await agent.new_session(repo.path)
             agent.permission_hold = anyio.Event()
             await agent.start_prompt(session, "Do both.")
-            await agent.until(lambda: agent.desk.permissions)
+            await agent.until(lambda: agent.desk.permissions, 20)
             ids = [update["toolCallId"] for update in agent.updates(kind="tool_call")]
             await kill(agent)
         server.add(Reply("Then not."))

@@ -14,7 +14,7 @@ for from 14,250 on. Owns the wiring of `support.client` and `support.models`. Kn
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ import anyio
 
 from support.client import AgentProcess, connected_agent
 from support.compactions import is_summary_request, messages
-from support.editors import ZED_BETA
+from support.editors import ZED_BETA, Editor
 from support.models import ModelServer, Reply, Usage, model_server
 
 WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
@@ -37,6 +37,7 @@ SUMMARY = "# Goal\nA cart."
 class Desk:
     """A session whose model has answers for turns and, apart from them, for summaries.
 
+    :ivar env: what the agent was started with.
     :ivar answers: to the turns' requests, in order.
     :ivar summaries: to the requests for a summary, in order.
     """
@@ -45,6 +46,7 @@ class Desk:
     agent: AgentProcess = field(init=False)
     server: ModelServer = field(init=False)
     session: str = field(init=False)
+    env: dict[str, str] = field(init=False)
     answers: list[Reply] = field(default_factory=list[Reply])
     summaries: list[Reply] = field(default_factory=list[Reply])
 
@@ -80,16 +82,36 @@ class Desk:
         return messages([call.body for call in self.server.calls if not is_summary_request(call.body)][-1])
 
     def logged(self) -> list[str]:
+        """The kinds of the log's events."""
+        return [kind for kind, _ in self.events()]
+
+    def events(self) -> list[tuple[str, str]]:
+        """Kind and text of the log's events."""
         with closing(sqlite3.connect(f"file:{self.home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
-            return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
+            return database.execute("SELECT kind, data FROM events ORDER BY session, seq").fetchall()
 
 
 @asynccontextmanager
-async def desk(tmp_path: Path, *summaries: Reply) -> AsyncGenerator[Desk]:
+async def desk(
+    tmp_path: Path,
+    *summaries: Reply,
+    editor: Editor = ZED_BETA,
+    env: Mapping[str, str] = WINDOW,
+    config: Mapping[str, Any] | None = None,
+    script: Callable[[Mapping[str, Any]], Reply] | None = None,
+) -> AsyncGenerator[Desk]:
+    """Open a session.
+
+    :param env: added to what sends the agent to the model, and to the other provider, Anthropic's.
+    :param config: keys of `config.yaml`.
+    :param script: answers all requests, in place of `answers` and `summaries`.
+    """
     it = Desk(tmp_path, summaries=list(summaries))
-    async with model_server(it.answer, "openai") as it.server:
-        env = it.server.env() | WINDOW
-        async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as it.agent:
+    async with model_server(script or it.answer, "openai") as it.server:
+        if config is not None:
+            it.server.write_config(tmp_path, config)
+        it.env = it.server.env("anthropic") | it.server.env() | {**env}
+        async with connected_agent(home=tmp_path, env=it.env, capabilities=editor) as it.agent:
             it.session = await it.agent.new_session(tmp_path)
             yield it
 

@@ -81,8 +81,8 @@ async def _draft(task: Task, cut: Cut, window: int) -> Draft:
     room = int(window * FILL) - estimate_text(prompt) - estimate_text(_SYSTEM) - 2 * limit
     if room < MIN_CHUNK_TOKENS:
         raise CompactionError(
-            f"The model's window ({task.window:,} tokens) is too small to summarise the conversation even in "
-            "parts. The history is unchanged; choose a model with a larger window."
+            f"The model's window ({task.window:,} tokens) is too small to summarise the conversation even in parts.",
+            "The history is unchanged; choose a model with a larger window.",
         )
     request = replace(
         task.state.request,
@@ -102,7 +102,7 @@ async def _draft(task: Task, cut: Cut, window: int) -> Draft:
         summary = await _ask(task, request, _part_prompt(prompt, so_far, part, number, len(parts)), shown=last)
 
     async def mend(correction: str) -> str:
-        return await _ask(task, request, f"{prompt}\n\n# The summary\n\n{summary}\n\n{correction}", shown=True)
+        return await _ask(task, request, f"{prompt}\n\n# The summary\n\n{summary}\n\n{correction}", shown=False)
 
     verified = await verify(task.state, task.policy, summary, mend)
     notes = [f"summarised in {len(parts)} parts"]

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acp_agent.compaction.assembling import assembled
-from acp_agent.compaction.estimate import count_images, estimate_message, estimate_messages, request_bytes
+from acp_agent.compaction.estimate import (
+    count_images,
+    estimate_message,
+    estimate_messages,
+    estimate_prefix,
+    request_bytes,
+)
+from acp_agent.compaction.fitting import target_tokens
 from acp_agent.compaction.masking import mask_images, plan_mask
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
-from acp_agent.compaction.state import CompactionPolicy
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.triggers import LIMIT_SHARE, Limits
 from acp_agent.conversation.context import Entry
@@ -18,17 +25,14 @@ CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
 LEDGER_SUMMARY = (
     "No summary was written: this part of the conversation was left out whole. What the user said is quoted, what was "
-    "done is recorded as facts, and every entry can be read word for word with the `recall` tool."
+    "done is recorded as facts, and every entry stays in the record word for word."
 )
 TRUNCATED_SUMMARY = (
-    "The earlier part of the conversation was left out without a summary. Every entry of it can be read word for word "
-    "with the `recall` tool."
+    "The earlier part of the conversation was left out without a summary. Every entry of it stays in the record word "
+    "for word."
 )
 
-_SHORTENED = (
-    "The longest messages were shortened in the middle. The whole of them stays in the session's record, and the "
-    "`recall` tool reads them."
-)
+_SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
 
 
 class MaskStrategy:
@@ -40,16 +44,17 @@ class MaskStrategy:
         """Propose; None where too little would be gained."""
         state, policy = task.state, task.policy
         calibration = max(1.0, state.calibration)
-        target = int((state.budget.window * policy.target - state.budget.system) / calibration)
         rewrites = plan_mask(
             state.entries,
             turn_from=state.turn_from,
             keep_tail_tokens=int(policy.tail_tokens(state.budget) / calibration),
             clear_at_least=int(state.budget.window * CLEAR_SHARE / calibration),
             # Somebody who asks by hand wants a short context, however full this one is.
-            target_tokens=None if policy.by_hand else target,
+            target_tokens=None if policy.by_hand else _free(state, policy),
+            recall_hint=state.recall,
         )
-        rewrites = (*rewrites, *fewer_images(apply_rewrites(state.entries, rewrites), policy))
+        images = fewer_images(apply_rewrites(state.entries, rewrites), policy, recall=state.recall)
+        rewrites = (*rewrites, *images)
         if not rewrites:
             return None
         before = estimate_messages(entry.message for entry in state.entries)
@@ -93,11 +98,11 @@ class TruncateStrategy:
 def _cut_only(task: Task, summary: str, name: str) -> Draft | None:
     state = task.state
     calibration = max(1.0, state.calibration)
-    free = int((state.budget.window * task.policy.target - state.budget.system) / calibration)
+    free = _free(state, task.policy)
     cut = task.cut()
     if cut is None:
         # Nothing but the running prompt and steps that the model has not answered; one of them may be a giant.
-        rewritten = fit(state.entries, max(free, 0), state.turn_from)
+        rewritten = fit(state.entries, max(free, 0), state.turn_from, recall_hint=state.recall)
         return Draft(None, _SHORTENED, rewritten=rewritten) if rewritten else None
     # What the layers really take: of their budgets they seldom use half, and the rest belongs to the tail.
     [layers, *_] = assembled(state, task.policy, Draft(cut, summary), name).entries
@@ -110,13 +115,22 @@ def _cut_only(task: Task, summary: str, name: str) -> Draft | None:
     stays = (*pinned, *cut.kept)
     rewritten: tuple[Rewrite, ...] = ()
     if estimate_messages(entry.message for entry in stays) > room:
-        rewritten = fit(stays, max(room, 0), state.turn_from)
+        rewritten = fit(stays, max(room, 0), state.turn_from, recall_hint=state.recall)
     return Draft(cut, summary, rewritten=rewritten)
 
 
-def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy) -> tuple[Rewrite, ...]:
+def _free(state: ConversationState, policy: CompactionPolicy) -> int:
+    """Estimated tokens that all messages may take together; below zero where the system prompt alone takes too much."""
+    prefix = estimate_prefix(state.request.system, state.request.tools)
+    return int(target_tokens(state, policy, None) / max(1.0, state.calibration)) - prefix
+
+
+def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: bool) -> tuple[Rewrite, ...]:
     """The oldest images as a line of text each, where a request may hold no more of them; half of the limit is left, so
-    that the next ones have room."""
+    that the next ones have room.
+
+    :param recall: whether the model has the `recall` tool.
+    """
     messages = [entry.message for entry in entries]
     images = count_images(messages)
     if not images or not Limits(policy.max_images, policy.max_bytes).exceeded(messages):
@@ -124,13 +138,13 @@ def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy) -> tuple[Re
     most = images
     if policy.max_images is not None and images > policy.max_images * LIMIT_SHARE:
         most = policy.max_images // 2
-    rewrites = mask_images(entries, most)
+    rewrites = mask_images(entries, most, recall_hint=recall)
     if policy.max_bytes is None or request_bytes(messages) <= policy.max_bytes * LIMIT_SHARE:
         return rewrites
     # Images are what makes a request large; the newest are worth most.
     while most and _bytes_after(entries, rewrites) > policy.max_bytes // 2:
         most //= 2
-        rewrites = mask_images(entries, most)
+        rewrites = mask_images(entries, most, recall_hint=recall)
     return rewrites
 
 

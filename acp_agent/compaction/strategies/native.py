@@ -24,8 +24,8 @@ class NativeStrategy:
         """
         if task.native is None:
             raise CompactionError(
-                "The model's provider has no compaction of its own. The history is unchanged; use the strategy "
-                "`summary`."
+                "The model's provider has no compaction of its own.",
+                "The history is unchanged; use the strategy `summary`.",
             )
         cut = task.cut()
         if cut is None:
@@ -47,5 +47,5 @@ class NativeStrategy:
             if summary is None:
                 return None
             draft = replace(summary, cut=cut)
-        [portable] = frame("", draft.summary, "")
+        [portable] = frame("", draft.summary, "", recall=task.state.recall)
         return replace(draft, body=(replace(compacted.block, text=portable.text),))

@@ -64,7 +64,8 @@ class _Dialogue:
         if used > task.window:
             raise SummaryOverflowError(
                 f"The conversation (about {used:,} tokens) does not fit the window of the model that is to summarise "
-                f"it ({task.window:,}), so it cannot be summarised in one piece. The history is unchanged."
+                f"it ({task.window:,}), so it cannot be summarised in one piece.",
+                "The history is unchanged.",
             )
         limit = task.max_output_tokens
         if task.policy.summary is not None and state.request.thought_level not in _THINKS:
@@ -75,24 +76,28 @@ class _Dialogue:
         model = task.writer.model if task.writer else state.request.model
         self._request: ModelRequest = replace(state.request, model=model, max_output_tokens=output)
 
-    async def ask(self) -> str:
-        """The summary's text."""
+    async def ask(self, *, shown: bool = True) -> str:
+        """The summary's text.
+
+        :param shown: whether the user watches it being written.
+        """
         for _ in range(MAX_TOOL_REFUSALS + 1):
-            answer = await self._task.calls.ask(replace(self._request, messages=self._messages))
+            answer = await self._task.calls.ask(replace(self._request, messages=self._messages), shown=shown)
             message = _with_own_ids(answer, self._request.model)
             self._messages = (*self._messages, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
                 return whole_text(message)
             self._messages = (*self._messages, *(_refusal(call.id) for call in message.tool_calls))
         raise CompactionError(
-            "The model kept calling tools instead of writing a summary. The history is unchanged; try /compact again, "
-            "or with another model."
+            "The model kept calling tools instead of writing a summary.",
+            "The history is unchanged; try /compact again, or with another model.",
         )
 
     async def mend(self, request: str) -> str:
-        """The summary once more, after what was wrong with it was said."""
+        """The summary once more, after what was wrong with it was said. The user has watched the first one, and is
+        shown what became of it at the end."""
         self._messages = (*self._messages, UserMessage(new_id("msg"), (Text(request),)))
-        return await self.ask()
+        return await self.ask(shown=False)
 
 
 def whole_text(message: AssistantMessage) -> str:
@@ -102,14 +107,14 @@ def whole_text(message: AssistantMessage) -> str:
     """
     text = message.text.strip()
     if message.stop_reason == "refusal":
-        raise CompactionError("The model refused to write a summary. The history is unchanged.")
+        raise CompactionError("The model refused to write a summary.", "The history is unchanged.")
     if message.stop_reason != "end_turn":
         raise CompactionError(
-            "The summary was cut off before its end (the model's output limit was reached), so it was not used. "
-            "The history is unchanged; try /compact again and ask for a shorter summary."
+            "The summary was cut off before its end (the model's output limit was reached), so it was not used.",
+            "The history is unchanged; try /compact again and ask for a shorter summary.",
         )
     if not text:
-        raise CompactionError("The model answered with an empty summary. The history is unchanged; try again.")
+        raise CompactionError("The model answered with an empty summary.", "The history is unchanged; try again.")
     return text
 
 

@@ -1,0 +1,198 @@
+"""`SessionTurns`: one prompt, from its first event in the log to the last.
+
+It knows which prompts are commands, recipes or questions to the model, and keeps the log legal however a turn ends. It
+knows nothing of prompts that wait, and is cancelled from outside.
+"""
+
+from __future__ import annotations
+
+import anyio
+
+from acp_agent.conversation.closing import closing_events
+from acp_agent.conversation.events import (
+    CallView,
+    NoteAdded,
+    TitleChanged,
+    ToolReturned,
+    TurnEnded,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
+from acp_agent.errors import AgentError, CompactionError, ModelRequestError
+from acp_agent.session.commands import REPORTS, UNDO, RecipeRun, builtin_command, recipe_run, turn_limits
+from acp_agent.session.host import SessionHost
+from acp_agent.session.mailbox import StopReason, Ticket
+from acp_agent.session.titles import title_of
+from acp_agent.tools.registry import ToolRegistry
+from acp_agent.turn.calls import view_of
+from acp_agent.turn.loop import run_turn
+from acp_agent.turn.updates import AgentSaid, CallFinished, TitleUpdated
+
+CLOSE_SECONDS = 2.0
+"""Bound on what a cancelled turn may still write."""
+
+
+class SessionTurns:
+    """Answers the prompts of one session, one at a time.
+
+    :param host: its log, client and settings.
+    """
+
+    def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
+        self._host = host
+        self._tools = tools
+
+    async def answer(self, ticket: Ticket) -> StopReason:
+        """Run one prompt to its end. However it ends, and also where it is cancelled, the log is legal afterwards.
+
+        :raises AgentError: why there is no answer.
+        """
+        prompted = self._host.context.prompted
+        try:
+            await self._open_turn()
+            if ticket.cancelled:
+                await self._log_unasked(ticket.parts)
+                return "cancelled"
+            if not _says_anything(ticket.parts):
+                return "end_turn"
+            stop = await self._run(ticket.parts)
+            await self._close_turn(stop, None)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await self._close_turn("cancelled", None)
+                if self._host.context.prompted == prompted:
+                    await self._log_unasked(ticket.parts)
+            raise
+        except ModelRequestError as error:
+            turn_from = self._host.context.turn_from
+            await self._close_turn("error", str(error))
+            raise await self._left_out(error, turn_from) from error
+        except AgentError as error:
+            await self._close_turn("error", str(error))
+            raise
+        except Exception as error:
+            await self._close_turn("error", f"{type(error).__name__} inside the agent")
+            raise
+        return stop
+
+    async def _open_turn(self) -> None:
+        """Catch up with the log, and close what a killed process left open in it."""
+        await self._host.log.refresh()
+        if self._host.context.turn_from is not None:
+            closing = closing_events(self._host.context, "interrupted", self.view_of)
+            await self._host.append(*closing, TurnEnded("interrupted"), await self._host.read_instructions())
+        self._host.compaction.automatic.begin_turn()
+        await self._host.models.begin_turn()
+
+    async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
+        host = self._host
+        try:
+            run = recipe_run(await host.library(), parts)
+        except Exception:
+            # Whatever is wrong with the recipes, the prompt is kept.
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            raise
+        if run is not None and run.compacts:
+            return await self._compact(run, parts)
+        builtin = builtin_command(parts) if run is None else None
+        if builtin is not None:
+            from acp_agent.session.builtin import run_builtin
+
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await self._note(await run_builtin(host, *builtin))
+            return "end_turn"
+        try:
+            await host.models.active(host.context.model)
+            sent = None if run is None else (Text(await run.rendered()), *run.attachments)
+        except AgentError:
+            # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
+            # sent again unchanged.
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            raise
+        await host.append(UserPrompted(new_id("msg"), parts, sent))
+        await self._give_title(parts)
+        for text in host.take_untold():
+            await self._note(text)
+        result = await run_turn(host, self._tools, turn_limits(host.settings, run))
+        if run is not None and result.answer is not None:
+            await host.compaction.after_recipe(run, result.answer.text)
+        await host.compaction.automatic.end_turn()
+        return result.stop_reason
+
+    async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
+        word = run.instructions.strip()
+        if word in REPORTS:
+            from acp_agent.session.builtin import report
+
+            # Not logged: who asks what would change must not find that something did.
+            await self._host.show(AgentSaid(new_id("msg"), await report(self._host, word, run)))
+            return "end_turn"
+        await self._host.append(UserPrompted(new_id("msg"), parts, sent=()))
+        try:
+            if word == UNDO:
+                from acp_agent.session.builtin import undo_compaction
+
+                await self._note(await undo_compaction(self._host))
+            elif not await self._host.compaction.compact(run):
+                await self._note("There is nothing to compact yet.")
+        except CompactionError as error:
+            await self._note(str(error))
+        return "end_turn"
+
+    async def _note(self, text: str) -> None:
+        message_id = new_id("msg")
+        await self._host.append(NoteAdded(message_id, text))
+        await self._host.show(AgentSaid(message_id, text))
+
+    async def _close_turn(self, stop: str, error: str | None) -> None:
+        """Make the log legal, show how open calls ended, and log the turn's end."""
+        context = self._host.context
+        if context.turn_from is None:
+            return
+        open_calls = {call.id: call for call in context.open_calls}
+        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted", self.view_of)
+        try:
+            await self._host.append(*closing, TurnEnded(stop, error))
+        finally:
+            # Also where another process has taken the session over: what is open in the editor has to end there.
+            for event in closing:
+                if isinstance(event, ToolReturned):
+                    await self._host.show(_failed_call(open_calls[event.result.call_id], event))
+
+    async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
+        """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
+        if _says_anything(parts):
+            await self._host.append(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
+
+    async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
+        """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
+
+        A turn that had come further stays: what it has done is worth more.
+        """
+        said = [entry.message for entry in self._host.context.entries if entry.seq >= (turn_from or 0)]
+        if turn_from is None or not said or not all(isinstance(message, UserMessage) for message in said):
+            return error
+        await self._host.leave_out(turn_from)
+        return type(error)(
+            f"{error} The prompt was left out of the conversation, so that the next one can be answered.",
+            partial=error.partial,
+        )
+
+    def view_of(self, call: ToolCall) -> CallView:
+        """What an editor shows of a call."""
+        return view_of(self._tools, call)
+
+    async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
+        title = title_of(parts)
+        if self._host.context.title is None and title is not None:
+            await self._host.append(TitleChanged(title))
+            await self._host.show(TitleUpdated(title))
+
+
+def _says_anything(parts: tuple[UserPart, ...]) -> bool:
+    return any(not isinstance(part, Text) or part.text.strip() for part in parts)
+
+
+def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:
+    # Without the result's text, which is for the model: what the call had printed stays on the screen.
+    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", ())

@@ -1,0 +1,349 @@
+"""What there is room for is known before a model is asked, and a summary that was paid for is used where it can be."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
+from acp_agent.compaction.calls import MAX_REQUESTS
+from acp_agent.compaction.preview import preview
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from acp_agent.errors import AgentError, CompactionError, ModelError, ModelRequestError
+from acp_agent.llm.provider import (
+    Answered,
+    Compacted,
+    ModelEvent,
+    ModelRequest,
+    NativeCompaction,
+    TextDelta,
+    ToolDefinition,
+)
+from support.histories import History, faults, histories
+
+BY_HAND = CompactionPolicy("Summarise.")
+AT_THRESHOLD = replace(BY_HAND, by_hand=False)
+MUST_FIT = replace(AT_THRESHOLD, must_fit=True)
+MODES = (BY_HAND, AT_THRESHOLD, MUST_FIT)
+STRATEGIES = ("summary", "native", "mask", "truncate", "ledger")
+RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
+SHORT = "# Goal\nA cart."
+
+
+class Model:
+    """Writes these, the last one for ever; a failure is raised."""
+
+    def __init__(self, *answers: str | AgentError) -> None:
+        self.answers = [*answers] or [SHORT]
+        self.requests: list[ModelRequest] = []
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, AgentError):
+            raise answer
+        yield TextDelta(answer)
+        yield Answered((Text(answer),), "end_turn", Usage(10, 5))
+
+
+class OwnCompaction:
+    """A provider's, which answers or fails."""
+
+    def __init__(self, text: str = SHORT, error: ModelError | None = None) -> None:
+        self.text = text
+        self.error = error
+
+    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+        if self.error:
+            raise self.error
+        return Compacted(CompactedBlock("anthropic", {"type": "compaction"}, self.text), Usage(10, 5))
+
+
+def run(
+    state: ConversationState,
+    policy: CompactionPolicy,
+    model: Model | None = None,
+    native: NativeCompaction | None = None,
+    shown: list[str] | None = None,
+) -> CompactedState | None:
+    async def show(text: str) -> None:
+        if shown is not None:
+            shown.append(text)
+
+    async def compact() -> CompactedState | None:
+        return await CompactionService()(state, policy, model or Model(), show=show, native=native)
+
+    return anyio.run(compact)
+
+
+def compacted(state: ConversationState, policy: CompactionPolicy, model: Model | None = None) -> CompactedState:
+    result = run(state, policy, model, OwnCompaction())
+    assert result is not None
+    return result
+
+
+def talk(turns: int, characters: int) -> list[Message]:
+    messages: list[Message] = []
+    for turn in range(turns):
+        messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))
+        messages.append(AssistantMessage(f"a{turn}", (Text("a " * (characters // 2)),)))
+    return messages
+
+
+def small_window(messages: Sequence[Message], window: int = 24_000) -> ConversationState:
+    """A window of which the system prompt takes 8,000 tokens, and which may take 13,000 afterwards."""
+    return ConversationState.of(messages, window=window, system="s" * 32_000)
+
+
+# Before a model is asked ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [BY_HAND, AT_THRESHOLD, MUST_FIT])
+def test_the_tail_is_as_small_as_a_small_window_demands(policy: CompactionPolicy) -> None:
+    state = small_window(talk(20, 2_400))
+    model = Model("# Goal\n" + "word " * 900)
+    result = compacted(state, replace(policy, steps=("summary",)), model)
+    assert len(model.requests) == 1
+    assert result.rewritten == ()
+    assert 4 <= len(result.entries) - 1 <= 10
+    assert result.entries[1:] == state.entries[-len(result.entries[1:]) :]
+    assert result.tokens_after <= 13_000
+
+
+def test_nothing_gives_way_where_there_is_room() -> None:
+    state = ConversationState.of(talk(100, 6_000), window=200_000)
+    wide = compacted(state, BY_HAND)
+    assert 0.9 < sum(len(str(message)) for message in wide.messages[1:]) / 80_000 < 1.1
+    assert "little room" not in str(wide.sent)
+
+
+def test_where_there_is_little_room_the_model_is_told_so() -> None:
+    model, other = Model(), Model()
+    compacted(small_window(talk(20, 1_200), 16_000), BY_HAND, model)
+    compacted(ConversationState.of(talk(20, 1_200), window=32_000), BY_HAND, other)
+    [told], [untold] = ([str(request.messages[-1]) for request in one.requests] for one in (model, other))
+    assert "at most 350 words" in told
+    assert "words" not in untold
+
+
+def test_a_preview_in_a_small_window_says_what_is_then_done() -> None:
+    state = small_window(talk(20, 2_400))
+    seen = preview(state, BY_HAND)
+    assert seen is not None
+    assert seen.cut is not None
+    assert seen.cut.kept == compacted(state, BY_HAND).entries[1:]
+    assert seen.after <= 13_000
+    tiny = small_window(talk(20, 1_200), 16_000)
+    seen = preview(tiny, BY_HAND)
+    assert seen is not None
+    assert seen.summary < 1_000
+    assert seen.after <= 10_000
+
+
+@pytest.mark.parametrize("strategy", ["summary", "native"])
+@pytest.mark.parametrize("policy", MODES)
+def test_no_model_is_asked_for_a_summary_that_could_not_be_shorter(policy: CompactionPolicy, strategy: str) -> None:
+    model = Model()
+    state = ConversationState.of([UserMessage("u", (Text("Never touch it. " * 3),)), *talk(1, 20)], window=20_000)
+    with pytest.raises(CompactionError, match=r"too little to compact.*The history is unchanged") as caught:
+        run(state, replace(policy, strategy=strategy, steps=(strategy,)), model, OwnCompaction())
+    assert model.requests == []
+    assert "unchanged" not in caught.value.reason
+
+
+def test_no_model_is_asked_where_what_has_to_stay_leaves_no_room() -> None:
+    model = Model()
+    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
+    unread = [UserMessage("r", (Text("Read it."),)), calls, ToolResult("c", (Text("line\n" * 13_000),))]
+    state = replace(ConversationState.of([*talk(4, 3_000), *unread], window=20_000), turn_from=9)
+    with pytest.raises(CompactionError, match="What has to stay"):
+        run(state, replace(AT_THRESHOLD, steps=("summary",)), model)
+    assert model.requests == []
+    compacted(state, replace(MUST_FIT, steps=("summary",)), model)
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("strategy", ["ledger", "mask", "truncate"])
+def test_the_last_step_fits_whatever_share_of_a_small_window_is_the_target(strategy: str) -> None:
+    for last in (UserMessage("u", (Text("x" * 96_000),)), AssistantMessage("v", (Text("x" * 96_000),))):
+        state = ConversationState.of([*talk(3, 2_000), UserMessage("q", (Text("Well?"),)), last], window=12_000)
+        result = compacted(state, replace(MUST_FIT, strategy=strategy, target=0.9))
+        assert result.tokens_after <= state.budget.limit
+
+
+def test_the_system_prompt_is_as_large_as_the_provider_counts_it() -> None:
+    state = ConversationState.of([UserMessage("p", (Text("x " * 48_000),))], window=12_000, system="s" * 19_200)
+    state = replace(state, budget=state.budget.filled(int(state.budget.used * 1.8), state.budget.system))
+    result = compacted(state, replace(MUST_FIT, strategy="ledger"))
+    assert result.tokens_after <= state.budget.limit
+
+
+# After it was asked --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", MODES)
+def test_a_summary_that_is_longer_than_expected_is_used_and_the_longest_of_the_tail_give_way(
+    policy: CompactionPolicy,
+) -> None:
+    paste = UserMessage("p", (Text("Look at this. " + "log line\n" * 1_500 + "Why?"),))
+    state = ConversationState.of([*talk(20, 2_000), paste, *talk(1, 20)], window=20_000)
+    model = Model("# Goal\n" + "word " * 5_500)
+    result = compacted(state, replace(policy, steps=("summary",)), model)
+    assert len(model.requests) == 1
+    assert result.tokens_after <= 10_000
+    shortened = {rewrite.seq for rewrite in result.rewritten}
+    for entry in result.entries[1:]:
+        assert (entry in state.entries) == (entry.seq not in shortened)
+    assert 41 in shortened
+    assert result.receipt.rewritten == len(shortened)
+    assert result.entries[-1] == state.entries[-1]
+    assert "recall" not in str(result.messages)
+
+
+def test_what_the_model_has_not_read_is_not_shortened_where_the_turn_can_go_on_without() -> None:
+    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
+    unread = [UserMessage("r", (Text("Read it."),)), calls, ToolResult("c", (Text("line\n" * 5_000),))]
+    state = replace(ConversationState.of([*talk(12, 3_000), *unread], window=20_000), turn_from=25)
+    long = Model("# Goal\n" + "word " * 6_000)
+    with pytest.raises(CompactionError, match="After the summary"):
+        run(state, replace(AT_THRESHOLD, steps=("summary",)), long)
+    result = compacted(state, replace(MUST_FIT, steps=("summary",)), long)
+    assert [rewrite.seq for rewrite in result.rewritten] == [27]
+
+
+# What is said of it --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "native", "answers", "said"),
+    [
+        ("summary", None, [" "], "The model answered with an empty summary."),
+        ("summary", None, [ModelRequestError("The model is not there.")], "The model is not there."),
+        ("summary", None, ["word " * 40_000], "so it was not used."),
+        ("native", None, [SHORT], "The model's provider has no compaction of its own."),
+        ("native", OwnCompaction(error=ModelRequestError("No block came.")), [SHORT], "No block came."),
+        ("no-such", None, [SHORT], "truncate."),
+    ],
+)
+def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
+    strategy: str, native: NativeCompaction | None, answers: list[str | AgentError], said: str
+) -> None:
+    state = ConversationState.of(talk(20, 6_000), window=36_000)
+    result = run(state, replace(MUST_FIT, strategy=strategy), Model(*answers), native)
+    assert result is not None
+    assert result.strategy != strategy
+    first = result.receipt.notes[0]
+    assert first.endswith(said)
+    assert "hange" not in "".join(result.receipt.notes)
+    with pytest.raises(AgentError, match=r"history is unchanged|Nothing was changed") as caught:
+        run(state, replace(BY_HAND, strategy=strategy), Model(*answers), native)
+    assert said.rstrip(".") in str(caught.value)
+
+
+def test_only_the_first_summary_streams_where_it_has_to_be_mended() -> None:
+    invented, mended = "# Goal\nSee `src/ghost.py`.", "# Goal\nA cart, mended."
+    policy = replace(BY_HAND, verify="mend")
+    for strategy, messages in (("summary", talk(10, 2_000)), ("chunked", talk(16, 6_000))):
+        state, plain = ConversationState.of(messages, window=20_000), Model(invented)
+        run(state, BY_HAND, plain)
+        shown: list[str] = []
+        model = Model(*[invented] * len(plain.requests), mended)
+        result = run(state, policy, model, shown=shown)
+        assert result is not None
+        assert (result.strategy, result.summary) == (strategy, mended)
+        assert shown == [invented]
+        assert len(model.requests) == len(plain.requests) + 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None:
+    image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
+    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
+    read = [calls, ToolResult("c", (Text("line\n" * 7_000),))]
+    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 4_000), *[image] * 9, *talk(1, 2_000)]
+    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy in ("ledger", "truncate") else 8_000)),))]
+    policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of(messages, window=40_000, tools=tools)
+        state = replace(state, turn_from=len(messages))
+        result = compacted(state, policy, Model("# Goal\n" + "word " * 3_000))
+        assert ("recall" in str((result.messages, result.summary))) == bool(tools)
+        for rewrite in result.rewritten:
+            assert ("`recall` reads entry" in str(rewrite.message)) == bool(tools)
+
+
+def test_an_image_that_leaves_the_tail_names_recall_only_where_there_is_it() -> None:
+    images = UserMessage("i", (*[Image("iVBO", "image/png")] * 9, Text("See.")))
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of([*talk(8, 8_000), images, *talk(1, 20)], window=100_000, tools=tools)
+        result = compacted(state, replace(AT_THRESHOLD, steps=("summary",), max_images=8))
+        assert [rewrite.seq for rewrite in result.rewritten] == [17]
+        assert ("recall" in str(result.rewritten)) == bool(tools)
+
+
+@pytest.mark.parametrize("strategy", ["ledger", "truncate"])
+def test_a_prompt_that_stands_alone_names_recall_only_where_there_is_it(strategy: str) -> None:
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of([UserMessage("p", (Text("log\n" * 24_000),))], window=20_000, tools=tools)
+        result = compacted(replace(state, turn_from=1), replace(MUST_FIT, strategy=strategy))
+        assert ("recall" in str((result.messages, result.summary))) == bool(tools)
+
+
+# Whatever comes ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    histories(),
+    st.sampled_from(STRATEGIES),
+    st.sampled_from(MODES),
+    st.sampled_from([600, 2_000, 9_000, 40_000]),
+    st.sampled_from([0.1, 0.5, 0.9]),
+    st.sampled_from([SHORT, "word " * 1_000, "word " * 20_000]),
+    st.sampled_from([0, 3_000]),
+    st.sampled_from(["Summarise.", "Summarise. " * 3_000]),
+)
+def test_whatever_comes_the_result_can_be_sent_or_a_sentence_says_why_there_is_none(
+    history: History,
+    strategy: str,
+    policy: CompactionPolicy,
+    window: int,
+    target: float,
+    written: str,
+    system: int,
+    prompt: str,
+) -> None:
+    state = replace(
+        ConversationState.of(history.messages, window=window, system="s" * system),
+        entries=history.entries,
+        turn_from=history.turn_from,
+    )
+    model = Model(written)
+    policy = replace(policy, strategy=strategy, target=target, prompt=prompt)
+    said = ""
+    try:
+        result = run(state, policy, model, OwnCompaction(written))
+    except (CompactionError, ModelError) as error:
+        result, said = None, str(error)
+    assert len(model.requests) <= MAX_REQUESTS
+    assert not said or "unchanged" in said or "Nothing was changed" in said
+    if result is not None:
+        assert faults(result.messages) <= faults(state.request.messages)
+        assert result.tokens_after < result.tokens_before
+        assert not policy.must_fit or result.tokens_after <= state.budget.limit
+        assert "hange" not in "".join(result.receipt.notes)

@@ -1,0 +1,300 @@
+"""A summary that is being prepared, or waits, while something else happens to its session."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, WINDOW, Desk, desk, held
+from support.client import AgentError, AgentProcess, connected_agent
+from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import Reply, Usage
+from support.stored import wait_logged
+from support.terminal import run_command
+
+OTHER = "# Goal\nSomebody else's."
+SMALL = {
+    "models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small-test": {"context_window": 13_000}},
+}
+STATES = ["ready", "running"]
+
+
+async def prepared(it: Desk, hold: anyio.Event, state: str = "ready", used: int = PREPARE + 50) -> None:
+    """A turn behind which a summary is ready, or being written."""
+    await it.filled()
+    await it.prompt("Two?", Reply("Second answer.", usage=Usage(used, 5)))
+    await it.server.wait_held()
+    if state == "ready":
+        hold.set()
+        await it.ready()
+
+
+def live(it: Desk) -> dict[str, Any]:
+    """The newest request that asked for no summary."""
+    return next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body))
+
+
+def whole(it: Desk) -> list[str]:
+    return [said(message).splitlines()[-1] for message in messages(live(it))]
+
+
+@pytest.mark.parametrize(("model", "env"), [("openai/small-test", {}), ("anthropic/claude-test", WINDOW)])
+async def test_another_model_goes_on_with_the_summary_that_waits(
+    tmp_path: Path, model: str, env: dict[str, str]
+) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, env=env, config=SMALL) as it:
+        await prepared(it, hold)
+        await it.agent.set_config_option(it.session, "model", model)
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(6_000, 5)))
+        body = live(it)
+        assert body["model"] == model.partition("/")[2]
+        assert SUMMARY in said(messages(body)[0])
+        assert whole(it) == ["Two?", "Second answer.", "Three?"]
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+        assert it.asked == 1
+        assert it.agent.updates(kind="usage_update")[-1]["size"] == (20_000 if env else 13_000)
+
+
+async def test_a_smaller_model_for_which_it_leaves_too_much_has_it_made_shorter_before_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    summary, hold = held()
+    # In parts, since it does not fit one request of the old model's any more.
+    async with desk(tmp_path, summary, *[Reply(OTHER)] * 4, env={}, config=SMALL) as it:
+        await it.filled()
+        # More than the smaller window holds has come since.
+        await it.prompt("Two?", Reply(LONG + LONG, usage=Usage(PREPARE + 50, 100)))
+        await it.server.wait_held()
+        hold.set()
+        await it.ready()
+        await it.agent.set_config_option(it.session, "model", "openai/small-test")
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(6_000, 5)))
+        assert live(it)["model"] == "small-test"
+        assert whole(it)[-1] == "Three?"
+        assert not it.server.calls[-1].mentions(LONG + LONG)
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
+        for update in it.agent.updates(kind="compaction_update"):
+            if update["status"] == "completed":
+                assert update["_meta"]["tokensAfter"] < update["_meta"]["tokensBefore"]
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_by_hand_what_the_old_model_has_written_is_used_and_what_it_still_writes_is_not_waited_for(
+    tmp_path: Path, state: str
+) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, Reply(OTHER), env={}, config=SMALL) as it:
+        await prepared(it, hold, state)
+        await it.agent.set_config_option(it.session, "model", "anthropic/claude-test")
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "completed"]
+        assert compaction.text == (SUMMARY if state == "ready" else OTHER)
+        asked = [call.body["model"] for call in it.server.calls if is_summary_request(call.body)]
+        assert asked == ["gpt-test", *(["claude-test"] if state == "running" else [])]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("who", ["an agent", "a terminal"])
+async def test_what_another_process_compacted_meanwhile_is_gone_on_with(tmp_path: Path, who: str, state: str) -> None:
+    summary, hold = held(usage=Usage(500, 50))
+    async with desk(tmp_path, summary, Reply(OTHER)) as it:
+        await prepared(it, hold, state)
+        if who == "a terminal":
+            ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
+            assert ran.code == 0, ran.err
+        else:
+            async with connected_agent(home=tmp_path, env=it.env, capabilities=ZED_BETA) as other:
+                await other.resume(it.session, tmp_path)
+                await other.prompt(it.session, "/compact")
+                assert [shown.statuses for shown in shown_compactions(other)] == [["in_progress", "completed"]]
+        it.summaries = [held()[0]]
+        await it.prompt("Three?", Reply("Third answer."))
+        # One swap, the other process's: the summary of what it has replaced is used nowhere.
+        assert it.logged().count("context_swapped") == 1
+        assert shown_compactions(it.agent) == []
+        assert OTHER in said(messages(live(it))[0])
+        assert not it.server.calls[-1].mentions(SUMMARY)
+        assert it.logged().count("summary_dropped") == (state == "ready")
+        if state == "running":
+            await it.server.wait_aborted()
+
+
+async def test_a_turn_that_another_process_compacts_under_ends_once_and_its_summary_is_not_spliced(
+    tmp_path: Path,
+) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, Reply(OTHER)) as it:
+        await it.filled()
+        pause = anyio.Event()
+        it.answers = [Reply(["Second ", "answer."], hold=pause, hold_after=1)]
+        turn = await it.agent.start_prompt(it.session, "Two?")
+        await it.server.wait_held(2)
+        hold.set()
+        await it.server.wait_finished(2)
+        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
+        assert ran.code == 0, ran.err
+        pause.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await turn.result()
+        it.summaries = [held()[0]]
+        await it.prompt("Three?", Reply("Third answer."))
+        assert it.logged().count("context_swapped") == 1
+        assert shown_compactions(it.agent) == []
+        assert OTHER in said(messages(live(it))[0])
+
+
+async def test_an_undo_after_further_prompts_brings_back_all_that_a_spliced_summary_replaced(tmp_path: Path) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary) as it:
+        await prepared(it, hold)
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(5_000, 5)))
+        await it.prompt("Four?", Reply("Fourth answer.", usage=Usage(5_100, 5)))
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+        before = it.events()
+        begun = len(it.agent.lines)
+        await it.prompt("/compact undo")
+        assert "was undone" in it.agent.text(since=begun)
+        assert it.events()[: len(before)] == before
+        await it.prompt("Five?", Reply("Fifth answer."))
+        first = ["One?", LONG, "Two?", "Second answer.", "Three?", "Third answer.", "Four?", "Fourth answer.", "Five?"]
+        assert [said(message) for message in messages(live(it))] == first
+        async with connected_agent(home=tmp_path, env=it.env, capabilities=ZED_BETA) as later:
+            await later.load(it.session, tmp_path)
+            it.answers = [Reply("Sixth answer.")]
+            assert await later.prompt(it.session, "Six?") == {"stopReason": "end_turn"}
+            assert [said(message) for message in messages(live(it))] == [*first, "Fifth answer.", "Six?"]
+
+
+async def test_a_compact_that_is_taken_back_while_it_waits_leaves_the_summary_that_is_being_written(
+    tmp_path: Path,
+) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary) as it:
+        await it.filled()
+        pause = anyio.Event()
+        it.answers = [Reply(["Second ", "answer."], hold=pause, hold_after=1)]
+        turn = await it.agent.start_prompt(it.session, "Two?")
+        await it.server.wait_held(2)
+        before = it.logged()
+        queued = await it.agent.start_prompt(it.session, "/compact")
+        await queued.cancel()
+        with pytest.raises(AgentError) as error:
+            await queued.result()
+        assert error.value.code == -32800
+        assert it.logged() == before
+        pause.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        assert shown_compactions(it.agent) == []
+        assert not any("/compact" in data for kind, data in it.events() if kind == "user_prompted")
+        hold.set()
+        await it.ready()
+        await it.prompt("/compact")
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+        assert it.asked == 1
+
+
+async def test_a_compact_behind_a_turn_that_is_cancelled_runs_on_what_the_turn_has_left(tmp_path: Path) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary) as it:
+        await it.filled()
+        it.answers = [Reply(["Second ", "answer."], hold=anyio.Event(), hold_after=1)]
+        turn = await it.agent.start_prompt(it.session, "Two?")
+        await it.agent.wait_update("agent_message_chunk", content={"type": "text", "text": "Second "})
+        queued = await it.agent.start_prompt(it.session, "/compact")
+        await it.agent.cancel(it.session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        hold.set()
+        assert await queued.result() == {"stopReason": "end_turn"}
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+        assert it.asked == 1
+        await it.prompt("Three?", Reply("Third answer."))
+        assert SUMMARY in said(messages(live(it))[0])
+        assert whole(it)[1:] == ["Second ", "Three?"]
+
+
+async def close(agent: AgentProcess, session: str) -> None:
+    await agent.request("session/close", {"sessionId": session})
+
+
+async def end_of_input(agent: AgentProcess, _: str) -> None:
+    await agent.close_stdin()
+    assert await agent.wait_exit(5) == 0
+
+
+ENDINGS = pytest.mark.parametrize("end", [close, end_of_input])
+
+
+@ENDINGS
+async def test_an_end_while_a_summary_streams_leaves_a_whole_log_and_no_word_of_trouble(
+    tmp_path: Path, end: Callable[[AgentProcess, str], Any]
+) -> None:
+    summary, _ = held()
+    async with desk(tmp_path, summary) as it:
+        await it.filled()
+        await it.prompt("Two?", Reply("Second answer."))
+        await it.server.wait_held()
+        before = it.events()
+        await end(it.agent, it.session)
+        await it.server.wait_aborted()
+        assert it.events() == before
+        await answered_elsewhere(it, ["One?", LONG, "Two?", "Second answer.", "Three?"])
+        assert it.agent.stderr == ""
+        assert troubles(tmp_path) == []
+
+
+@ENDINGS
+async def test_an_end_while_a_turn_waits_for_a_summary_ends_the_compaction_once(
+    tmp_path: Path, end: Callable[[AgentProcess, str], Any]
+) -> None:
+    summary, _ = held()
+    async with desk(tmp_path, summary) as it:
+        await it.filled()
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(OUT_OF_ROOM, 5)))
+        await it.server.wait_held()
+        before = it.events()
+        turn = await it.agent.start_prompt(it.session, "/compact")
+        await it.agent.wait_update("compaction_update", status="in_progress")
+        await end(it.agent, it.session)
+        await it.server.wait_aborted()
+        [compaction] = shown_compactions(it.agent)
+        if end is close:
+            assert await turn.result() == {"stopReason": "cancelled"}
+            assert compaction.statuses == ["in_progress", "cancelled"]
+        await wait_logged(tmp_path, "turn_ended", 3)
+        added = it.events()[len(before) :]
+        assert [kind for kind, _ in added] == ["user_prompted", "compaction_failed", "turn_ended"]
+        assert '"status":"cancelled"' in json.dumps(json.loads(added[1][1]), separators=(",", ":"))
+        assert it.agent.stderr == ""
+        assert troubles(tmp_path) == []
+
+
+async def answered_elsewhere(it: Desk, expected: list[str]) -> None:
+    """Another agent goes on with the session, with all of it."""
+    it.summaries = [held()[0]]
+    it.answers = [Reply("Third answer.")]
+    async with connected_agent(home=it.home, env=it.env, capabilities=ZED_BETA) as later:
+        await later.load(it.session, it.home)
+        assert await later.prompt(it.session, "Three?") == {"stopReason": "end_turn"}
+        assert [said(message) for message in messages(live(it))] == expected
+        assert asked_last(live(it)) == "Three?"
+
+
+def troubles(home: Path) -> list[str]:
+    """Lines of the agent's log that speak of a failure."""
+    names = [logging.getLevelName(level) for level in (logging.ERROR, logging.CRITICAL)]
+    files = (home / "state").rglob("acp-agent.log*")
+    return [
+        line
+        for file in files
+        for line in file.read_text().splitlines()
+        if "Traceback" in line or any(name in line.split() for name in names)
+    ]
