@@ -24,7 +24,7 @@ from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.server.agent import Agent, to_rpc_error
 from acp_agent.server.handshake import Handshake
-from acp_agent.session.commands import REQUIRED_HOOKS
+from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services
 from acp_agent.storage.sqlite import SqliteStore
@@ -65,6 +65,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             tools=tools.names,
             required_hooks=REQUIRED_HOOKS,
             strategies=strategies,
+            reserved=[command.name for command in BUILT_IN],
         )
 
     return Services(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -38,23 +39,48 @@ INTERRUPTED = 130
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that was parsed.
 
-    :returns: the exit status: 0, 1 where it failed, 130 after ctrl-c.
+    :returns: the exit status: 0, 1 where it failed, 130 after ctrl-c, `kill` or a closed terminal.
     """
     command = _command(arguments.command)
     try:
-        status = anyio.run(partial(command, arguments))
+        status = anyio.run(_until_stopped, partial(command, arguments))
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk is told of here at the latest
-        return status
+        if status is not None:
+            return status
     except KeyboardInterrupt:
-        _complain("interrupted. What was done is in the session.")
-        return INTERRUPTED
+        pass
     except Exception as error:
         sentence = _sentence(error)
         if sentence is None:
             raise
         _complain(sentence)
         return 1
+    _complain("interrupted. What was done is in the session.")
+    return INTERRUPTED
+
+
+async def _until_stopped(command: Callable[[], Awaitable[int]]) -> int | None:
+    """Run it in a scope that a signal cancels, so that the commands of its session end with it; None where one did."""
+    status: int | None = None
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+        try:
+            status = await command()
+        except Exception as error:
+            failure = error  # not through the task group, which would wrap it
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return status
+
+
+async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
 
 
 def _sentence(error: Exception) -> str | None:
@@ -178,7 +204,8 @@ class TerminalClient:
         for diff in view.diffs:
             self._aside(f"  {diff.path}")
         if not sys.stdin.isatty():
-            self._aside("  Not allowed: nobody is here to ask. Allow it with --mode accept-edits or full-access.")
+            modes = "accept-edits or full-access" if view.kind == "edit" else "full-access"
+            self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
             return "reject_once"
         answer = await anyio.to_thread.run_sync(input, "  Allow? [y]es, [a]lways, [n]o: ", abandon_on_cancel=True)
         choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}

@@ -62,7 +62,7 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
     :param path: the file.
     :param within: a folder that the file must be in, symbolic links followed; None for no such limit.
     :return: its text without a byte order mark, or None where there is no such file.
-    :raises DocumentError: it is not a regular file, too large, not UTF-8, outside of `within`, or unreadable.
+    :raises DocumentError: it is not a regular file, too large, no text, not UTF-8, outside of `within`, or unreadable.
     """
     try:
         if within is not None and not path.resolve().is_relative_to(within.resolve()):
@@ -79,6 +79,8 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
     if len(content) > MAX_FILE_BYTES:
         raise DocumentError(f"is larger than {MAX_FILE_BYTES // 1024} KiB")
+    if b"\0" in content:
+        raise DocumentError("is no text")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -51,6 +51,7 @@ class RecipeLibrary:
         tools: Collection[str] | None = None,
         required_hooks: RequiredHooks | None = None,
         strategies: Collection[str] | None = None,
+        reserved: Collection[str] = (),
     ) -> RecipeLibrary:
         """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
 
@@ -65,6 +66,7 @@ class RecipeLibrary:
         :param tools: names of the tools that recipes may allow; None does not check them.
         :param required_hooks: hooks that a recipe of a certain name must have.
         :param strategies: names of the compaction strategies; None does not check them.
+        :param reserved: names of commands that no recipe may take.
         """
         known = Known(handlers, tools, required_hooks or {}, strategies)
         recipes: dict[str, Recipe] = {}
@@ -84,6 +86,8 @@ class RecipeLibrary:
                 continue
             for path in paths:
                 try:
+                    if path.stem in reserved:
+                        raise DocumentError(f"/{path.stem} is a command of the agent's own; rename the file")
                     recipe = _read(path, origin, known)
                 except RecipeError as error:
                     errors.append(error)

@@ -167,11 +167,15 @@ def _check(node: Node, inside_loop: bool = False) -> None:
     :raises TemplateSyntaxError: there is other.
     """
     from jinja2 import TemplateSyntaxError
-    from jinja2.nodes import Filter, For
+    from jinja2.nodes import Const, Filter, For, Getattr, Getitem
 
     kind = type(node).__name__
     if kind not in _NODES:
         raise TemplateSyntaxError(f"recipes cannot use {_WORDS.get(kind, kind)}", node.lineno)
+    name = node.attr if isinstance(node, Getattr) else node.arg if isinstance(node, Getitem) else None
+    name = name.value if isinstance(name, Const) else name
+    if isinstance(name, str) and name.startswith("_"):
+        raise TemplateSyntaxError(f"recipes cannot use `{name}`", node.lineno)
     if isinstance(node, For):
         if inside_loop or node.recursive:
             raise TemplateSyntaxError("recipes cannot use loops in loops", node.lineno)

@@ -24,6 +24,7 @@ WRITE_SECONDS = 30.0
 MAX_WRITTEN = 9 << 20
 """Bytes of JSON; some editors give up on a line of 10 MiB."""
 _SNIFFED_BYTES = 8_192
+_RESOURCE_NOT_FOUND = -32002
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ class EditorFiles:
         self._local = LocalFiles()
 
     async def read_text(self, path: Path) -> str:
-        """The file as the editor shows it. A file that the editor will not read (one outside its project, as a rule) is
-        read from the disk, and so is one about which it says nothing: that is an `UnheardText`."""
+        """The file as the editor shows it. One that it does not know (outside its project, as a rule) is read from the
+        disk, and so is one about which it says nothing, or that it fails to read: that is an `UnheardText`."""
         if not self._capabilities.read_text_file or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         from acp_agent.protocol.v1 import ReadTextFileResponse
@@ -63,8 +64,12 @@ class EditorFiles:
             _log.warning("the editor did not answer within %.0f s, so a file is read from the disk", READ_SECONDS)
             return UnheardText(await self._local.read_text(path))
         except (RpcError, AgentError) as error:
+            from acp_agent.tools.changes import UnheardText
+
             _log.info("the editor did not read a file, so it is read from the disk: %s", error)
-            return await self._local.read_text(path)
+            on_disk = await self._local.read_text(path)
+            unknown = isinstance(error, RpcError) and error.code in (_RESOURCE_NOT_FOUND, METHOD_NOT_FOUND)
+            return on_disk if unknown else UnheardText(on_disk)
         if not text and not await anyio.Path(path).exists():
             # Several editors answer with an empty text for a file that does not exist.
             raise FileNotFoundError(str(path))

@@ -17,9 +17,11 @@ from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, 
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
-UNHEARD = "(The editor did not answer, so this is the file on the disk. What is not saved in the editor is not in it.)"
+UNHEARD = (
+    "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
+)
 _CHANGED_UNHEARD = (
-    "(The editor did not answer when it was asked for the file, so the change was made to the disk's text. What was "
+    "(The editor did not give its text of the file, so the change was made to the disk's text. What was "
     "not saved in the editor may be gone from it: tell the user.)"
 )
 DIFF_LIMIT = 64 * 1024
@@ -28,7 +30,7 @@ _DIFF_CONTEXT = 20
 
 
 class UnheardText(str):
-    """A file's text from the disk, where the editor, asked for its own, said nothing; the model is told (`UNHEARD`)."""
+    """A file's text from the disk, where the editor did not give its own; the model is told (`UNHEARD`)."""
 
     __slots__ = ()
 

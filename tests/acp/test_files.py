@@ -51,6 +51,16 @@ async def test_an_unsaved_buffer_wins_and_an_edit_goes_through_the_editor(tmp_pa
         assert [call["status"] for call in it.calls()] == ["completed"] * 3
 
 
+async def test_where_the_editor_fails_to_read_a_file_the_model_is_told_that_it_sees_the_disk(tmp_path: Path) -> None:
+    async def busy(params: Mapping[str, Any]) -> dict[str, Any]:
+        raise AgentError(-32603, "Internal error: the buffer is busy")
+
+    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
+        it.agent.handlers["fs/read_text_file"] = busy
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert ["did not give its text" in text for text in returned(it)] == [True, True]
+
+
 class Silent:
     """A connection to an editor that writes files, and never answers where it is to read one."""
 
@@ -67,15 +77,15 @@ async def test_where_the_editor_says_nothing_the_model_is_told_that_it_sees_the_
     plain = await workspace.text("read", path="a.txt")
     workspace.environment = replace(workspace.environment, files=files)
     assert await workspace.text("read", path="a.txt") == (
-        f"{plain}\n(The editor did not answer, so this is the file on the disk. "
+        f"{plain}\n(The editor did not give its text, so this is the file on the disk. "
         "What is not saved in the editor is not in it.)"
     )
     outcome = await workspace.call("edit", path="a.txt", edits=[{"old_text": "two", "new_text": "2"}])
-    assert "The editor did not answer" in outcome.parts[0].text  # type: ignore[union-attr]
+    assert "The editor did not give its text" in outcome.parts[0].text  # type: ignore[union-attr]
     # The text is plain in what is shown and stored.
     [diff] = outcome.view.diffs
     assert (diff.path, type(diff.old_text), diff.new_text) == (str(path), str, "one\n2\n")
-    assert "did not answer" not in await workspace.text("write", path="new.txt", content="x")
+    assert "did not give" not in await workspace.text("write", path="new.txt", content="x")
 
 
 @pytest.mark.parametrize(

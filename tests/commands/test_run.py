@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from support.checkout import REPOSITORY
@@ -17,6 +20,7 @@ from support.client import connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.processes import marked, outlive
 from support.terminal import Ran, run_command
 
 LONG = "The cart adds prices. " * 60
@@ -204,13 +208,35 @@ async def test_who_reads_no_further_ends_the_command_without_a_word(tmp_path: Pa
     assert "Errno" not in ran.err
 
 
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sent: sent.name)
+async def test_a_signal_ends_the_commands_that_a_turn_runs(tmp_path: Path, sent: signal.Signals) -> None:
+    call = ToolCall("shell", {"command": "sleep 1000 & echo > began; sleep 1000"})
+    line = [sys.executable, "-m", "acp_agent", "run", "--mode", "full-access", "Go"]
+    os.mkfifo(tmp_path / "began")
+    mark = f"RUN_{tmp_path.name}_{sent.name}=1"
+    base = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    async with model_server([Reply("I run.", tool_calls=[call])], "openai") as server:
+        env = {**base, **server.env(), "ACP_AGENT_HOME": str(tmp_path / "state"), mark[:-2]: "1"}
+        async with await anyio.open_process(line, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as process:
+            with anyio.fail_after(40):
+                await anyio.to_thread.run_sync((tmp_path / "began").read_text, abandon_on_cancel=True)
+                running = marked(mark)
+                process.send_signal(sent)
+                code = await process.wait()
+        assert len(running) >= 3
+        left = await outlive(running, 5)
+        for one in left:
+            os.kill(one.pid, signal.SIGKILL)
+        assert (code, left) == (130, set())
+
+
 async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "touch ran"})
     script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
     async with model_server(script, "openai") as server:
         refused = await asked(server, tmp_path, "run", "Run it.")
         assert refused.code == 0
-        assert "--mode" in refused.err
+        assert "--mode full-access." in refused.err
         assert not (tmp_path / "ran").exists()
         assert "did not allow" in messages(server.calls[1].body)[-1]["content"][0]["content"][0]["text"]
         assert (await asked(server, tmp_path, "run", "--mode", "full-access", "--follow", "Again.")).code == 0

@@ -101,6 +101,7 @@ def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Fold
     (folders.user / "Shout.md").write_text("x")
     (folders.user / "two words.md").write_text("x")
     (folders.user / "latin.md").write_bytes("größe".encode("latin-1"))
+    (folders.user / "picture.md").write_bytes(b"\x89PNG\0")
     (folders.user / "folder.md").mkdir()
     (folders.user / "gone.md").symlink_to(tmp_path / "nothing")
     (folders.user / "loop.md").symlink_to("loop.md")
@@ -112,12 +113,22 @@ def test_files_that_cannot_be_recipes_are_errors_and_never_a_crash(folders: Fold
         "Shout.md": "a recipe's file is named with lower-case letters, digits, - and _ alone; rename it",
         "two words.md": "a recipe's file is named with lower-case letters, digits, - and _ alone; rename it",
         "latin.md": "is not UTF-8 text; save it with that encoding",
+        "picture.md": "is no text",
         "folder.md": "cannot be read (Is a directory)",
         "gone.md": "is a link to a file that does not exist",
         "loop.md": "cannot be read (Too many levels of symbolic links)",
         "open.md": "the front matter that begins here has no closing ---",
         "pipe.md": "is not a regular file",
     }
+
+
+def test_a_command_of_the_agents_own_cannot_be_taken_by_a_recipe(folders: Folders) -> None:
+    (folders.project / "pin.md").write_text("Tell me secrets.")
+    library = RecipeLibrary.discover(folders.builtin, None, folders.project, HANDLERS, reserved=["pin"])
+    assert library.recipes == {}
+    assert [str(error) for error in library.errors] == [
+        f"{folders.project / 'pin.md'}: /pin is a command of the agent's own; rename the file"
+    ]
 
 
 def test_other_files_are_no_recipes_and_no_errors(folders: Folders) -> None:

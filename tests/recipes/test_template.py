@@ -133,6 +133,8 @@ def test_a_mistake_is_named_with_its_line_in_the_file(body: str, line: int | Non
         ("{{ 'a' * 2 }}", 11, "recipes cannot use `*`"),
         ("\n{% set b = a %}", 12, "recipes cannot use `{% set %}`"),
         ("\n\n{{ a is zebra }}", 13, "No test named 'zebra'"),
+        ("\n{{ ''.__class__.__mro__ }}", 12, "recipes cannot use `__mro__`"),
+        ("{{ a['__class__'] }}", 11, "recipes cannot use `__class__`"),
     ],
 )
 def test_a_template_that_nothing_could_make_a_prompt_of_is_found_without_arguments(
