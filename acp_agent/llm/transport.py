@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.llm.error_body import read_error
 from acp_agent.llm.failures import STATUS_OF_CODE, CallFailed
 from acp_agent.llm.json_access import get_object, get_text, parse_object
 from acp_agent.llm.profiles import ModelProfile
@@ -177,7 +178,7 @@ def stream_error(event: JsonObject) -> CallFailed:
 def failure_of(error: Exception) -> CallFailed | None:
     """An SDK's or httpx2's exception as ours; None where it is neither (a mistake in our own code).
 
-    :param error: read by its attributes: `status_code`, `body` and `response` of the SDKs' status errors.
+    :param error: read by its attributes: `status_code` and `response` of the SDKs' status errors.
     """
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
@@ -200,25 +201,28 @@ def failure_of(error: Exception) -> CallFailed | None:
 
 
 def _status_failure(error: Exception, status: int) -> CallFailed:
-    body: object = getattr(error, "body", None)
-    headers: object = getattr(getattr(error, "response", None), "headers", None)
-    message, code = str(error), ""
-    if isinstance(body, dict):
-        given = cast(dict[str, JsonValue], body)
-        inner = get_object(given, "error") or given
-        message = get_text(inner, "message") or message
-        code = get_text(inner, "code") or get_text(inner, "type")
-    elif isinstance(body, list) and body and isinstance(body[0], dict):  # Gemini wraps its errors in a list
-        inner = get_object(cast(dict[str, JsonValue], body[0]), "error")
-        message = get_text(inner, "message") or message
-        code = get_text(inner, "status")
+    response: object = getattr(error, "response", None)
+    headers: object = getattr(response, "headers", None)
+    # The SDKs give on a part of the body, and only of the shapes that they know.
+    said = read_error(_body_of(response))
     return CallFailed(
         "status",
-        message,
+        said.message,
         status=status,
-        code=code,
+        code=said.code,
         headers=cast(Mapping[str, str], headers) if isinstance(headers, Mapping) else None,
     )
+
+
+def _body_of(response: object) -> str:
+    """Empty where it was not read."""
+    import httpx2
+
+    try:
+        text: object = getattr(response, "text", "")
+    except httpx2.StreamError:
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 T = TypeVar("T")
