@@ -103,6 +103,14 @@ STATUS_OF_CODE: dict[str, int] = {
 
 _TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
 
+_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
+_KEY_REFUSED = re.compile(
+    r"(?:no|(?:incorrect|invalid|missing|expired)(?: or (?:incorrect|invalid|missing|expired))?)"
+    r" (?:api[ -]?key|authorization header)(?=[.,:;]| (?:was |is |has been )?(?:provided|supplied|given|found)\b|$)"
+    r"|api[ -]key (?:is |was |has )?(?:not (?:valid|found|provided)|invalid|incorrect|expired|missing)\b",
+    re.IGNORECASE,
+)
+
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _MAX_DETAIL = 600
 
@@ -118,11 +126,21 @@ def verdict(failure: CallFailed) -> Verdict:
     if overflow_limit(failure) is not None:
         return "overflow"
     status = failure.status
-    if status in (401, 403):
+    if _refuses_key(failure):
         return "auth"
     if failure.code in ("insufficient_quota", "billing_error") or exceeds_minute(failure.message):
         return "refused"
     return "again" if status is None or status in _PASSING_STATUSES or status >= 500 else "refused"
+
+
+def _refuses_key(failure: CallFailed) -> bool:
+    """Whether the key was refused; Gemini and xAI do that with the status of a request that is wrong in itself.
+
+    There the code tells, or how the message begins: further in, it may quote what was prompted.
+    """
+    if failure.status != 400:
+        return failure.status in (401, 403)
+    return failure.code in _KEY_CODES or _KEY_REFUSED.match(failure.message) is not None
 
 
 def lasting(failure: CallFailed) -> bool:

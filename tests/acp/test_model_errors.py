@@ -51,6 +51,28 @@ async def test_a_refused_key_is_auth_required_at_once_and_a_new_prompt_tries_aga
         assert await it.prompt("Now?") == {"stopReason": "end_turn"}
 
 
+async def test_a_key_that_gemini_refuses_as_a_wrong_request_is_auth_required_and_the_prompt_stays(
+    tmp_path: Path,
+) -> None:
+    said = {
+        "code": 400,
+        "message": "API key not valid. Please pass a valid API key.",
+        "status": "INVALID_ARGUMENT",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+    }
+    replies = [Reply(http_status=400, body=[{"error": said}]), Reply("Hello.")]
+    async with model_server(replies, "google") as server:
+        server.write_config(tmp_path)
+        async with connected_agent(home=tmp_path, env=server.env()) as agent:
+            session = await agent.new_session(tmp_path)
+            with pytest.raises(AgentError, match="check GEMINI_API_KEY") as error:
+                await agent.prompt(session, "First", timeout=30)
+            assert error.value.code == -32000
+            assert len(server.calls) == 1
+            assert await agent.prompt(session, "Second") == {"stopReason": "end_turn"}
+            assert server.calls[1].mentions("First")
+
+
 PASSING = {
     "429": Reply(http_status=429, headers=NOW),
     "529": Reply(http_status=529, headers=NOW),

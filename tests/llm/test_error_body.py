@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
-from acp_agent.errors import ContextOverflowError, ModelError, ModelRequestError
+from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, ModelRequestError
 from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
 from acp_agent.llm.error_body import ErrorBody, read_error
 from acp_agent.llm.openai import OpenAIAccess
@@ -29,6 +29,29 @@ SAID = "team budget is spent"
 TOO_LONG = "The number of tokens to keep from the initial prompt is greater than the context length."
 
 
+KEY_REFUSED: dict[str, Any] = {
+    "Gemini": [
+        {
+            "error": {
+                "code": 400,
+                "message": "API key not valid. Please pass a valid API key.",
+                "status": "INVALID_ARGUMENT",
+                "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+            }
+        }
+    ],
+    "Gemini, in other words": [
+        {"error": {"code": 400, "message": "Nein.", "status": "X", "details": [{"reason": "API_KEY_INVALID"}]}}
+    ],
+    "Gemini, expired": {"error": {"code": 400, "message": "API key expired. Please renew the API key."}},
+    "Gemini, none": {"error": {"code": 400, "message": "Missing or invalid Authorization header."}},
+    "xAI": {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: te***ey."},
+    "OpenAI": {"error": {"message": "Nein.", "code": "invalid_api_key"}},
+    "text": "Invalid API key",
+    "FastAPI": {"detail": "No api key provided"},
+}
+
+
 async def refusal(dialect: str, status: int, body: Any) -> tuple[ModelError, int]:
     """How a call ends that a server refuses, and how often it was sent."""
     asked = 0
@@ -41,7 +64,7 @@ async def refusal(dialect: str, status: int, body: Any) -> tuple[ModelError, int
     async with http_server(app) as url:
         policy = RetryPolicy(attempts=3, base=0.005)
         if dialect == "anthropic":
-            access = AnthropicAccess(api_key="test-key", base_url=url)
+            access = AnthropicAccess(api_key="test-key", base_url=url, key_hint="SOME_API_KEY")
             provider = AnthropicProvider(access, lambda _: ModelProfile(), policy)
         else:
             made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
@@ -109,6 +132,32 @@ async def test_a_server_that_says_nothing_is_not_quoted(dialect: str) -> None:
     error, _ = await refusal(dialect, 400, "")
     assert type(error) is ModelRequestError
     assert str(error).endswith("refused the request (status 400).")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", KEY_REFUSED)
+async def test_a_key_refused_as_a_wrong_request_is_a_refused_key(dialect: str, name: str) -> None:
+    error, asked = await refusal(dialect, 400, KEY_REFUSED[name])
+    assert isinstance(error, ModelAuthError)
+    assert "refused the key (status 400): check SOME_API_KEY." in str(error)
+    assert asked == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "messages.0: cannot parse 'API key not valid. Please pass a valid API key.'",
+        'Invalid value: "Incorrect API key provided: x" is no role',
+        "Invalid API key field in tools[0]: 'invalid_api_key'",
+        "No API key parameter may be named 'Incorrect API key provided'",
+        "The tool says: API_KEY_INVALID",
+    ],
+)
+@pytest.mark.parametrize("shape", ["OpenAI, Anthropic", "Gemini", "xAI", "FastAPI, a list", "text", "OpenRouter"])
+async def test_a_refusal_that_quotes_such_words_is_no_refused_key(dialect: str, shape: str, said: str) -> None:
+    error, _ = await refusal(dialect, 400, SHAPES[shape](said))
+    assert type(error) is ModelRequestError
 
 
 @pytest.mark.parametrize(
