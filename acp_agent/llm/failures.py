@@ -25,12 +25,12 @@ from acp_agent.errors import (
 from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in
 
 FailureKind: TypeAlias = Literal[
-    "status", "stream", "no-stream", "dropped", "unanswered", "connect", "silent", "unsendable"
+    "status", "stream", "no-stream", "dropped", "unanswered", "connect", "untrusted", "silent", "unsendable"
 ]
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
 `dropped`: the connection or the stream ended too early. `unanswered`: it ended before a byte of the answer. `connect`:
-no connection was made. `silent`: nothing came for longer than the read time-out. `unsendable`: what was to be sent is
-no HTTP."""
+no connection was made. `untrusted`: the server's certificate was refused. `silent`: nothing came for longer than the
+read time-out. `unsendable`: what was to be sent is no HTTP."""
 
 Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
 
@@ -121,7 +121,7 @@ def verdict(failure: CallFailed) -> Verdict:
         return "unreachable"
     if failure.kind in ("dropped", "unanswered"):
         return "again"
-    if failure.kind in ("silent", "unsendable", "no-stream"):
+    if failure.kind in ("untrusted", "silent", "unsendable", "no-stream"):
         return "refused"
     if overflow_limit(failure) is not None:
         return "overflow"
@@ -198,6 +198,8 @@ def reason(failure: CallFailed) -> str:
             return "the connection was lost"
         case "unanswered":
             return "it closed the connection without a word"
+        case "untrusted":
+            return "its certificate is not trusted"
         case "silent":
             return "it fell silent"
         case _:
@@ -240,6 +242,12 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
         return ModelUnavailableError(
             f"{who} cannot be reached. Check the network, the proxy settings and the provider's base URL,"
             f" and that the server is running.{detail}"
+        )
+    if failure.kind == "untrusted":
+        return ModelUnavailableError(
+            f"{who} cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that"
+            " stands between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
+            f"{detail}"
         )
     if failure.kind == "silent":
         return ModelUnavailableError(

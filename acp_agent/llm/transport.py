@@ -183,21 +183,39 @@ def failure_of(error: Exception) -> CallFailed | None:
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return _status_failure(error, status)
+    import ssl
+
     import httpx2
 
+    # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, httpx2.TransportError | httpx2.StreamError):
+    while cause is not None and not isinstance(cause, httpx2.RequestError | httpx2.StreamError):
         cause = cause.__cause__
     if cause is None:
         return None
     message = str(cause) or type(cause).__name__
-    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError | httpx2.UnsupportedProtocol):
+    if _caused_by(cause, ssl.SSLCertVerificationError):
+        return CallFailed("untrusted", message)
+    if isinstance(
+        cause,
+        httpx2.ConnectError
+        | httpx2.ConnectTimeout
+        | httpx2.ProxyError
+        | httpx2.UnsupportedProtocol
+        | httpx2.TooManyRedirects,
+    ):
         return CallFailed("connect", message)
     if isinstance(cause, httpx2.LocalProtocolError):
         return CallFailed("unsendable", message)
     if isinstance(cause, httpx2.ReadTimeout):
         return CallFailed("silent", message)
     return CallFailed("dropped", message)
+
+
+def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _status_failure(error: Exception, status: int) -> CallFailed:

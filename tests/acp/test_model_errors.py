@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from support.client import AgentError, connected_agent
 from support.editors import ZED_BETA
+from support.http_server import Exchange, http_server
 from support.models import KEY, DialectName, model_server
 from support.replies import BEFORE_HEADERS, Reply, ToolCall
 from support.stage import Stage, conversation, results, stage
@@ -124,6 +127,30 @@ async def test_an_answer_that_breaks_off_is_an_error_and_what_was_shown_is_kept(
             ("user", "Again"),
             ("agent", "Whole."),
         ]
+
+
+async def test_a_stream_that_is_damaged_breaks_off_and_what_was_shown_is_kept(tmp_path: Path) -> None:
+    packer = zlib.compressobj(wbits=31)
+    events = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Half of "}},
+    ]
+    shown = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+
+    async def app(exchange: Exchange) -> None:
+        if exchange.request.path != "/v1/messages":
+            await exchange.respond(404, {})
+            return
+        await exchange.start(headers={"content-encoding": "gzip"})
+        await exchange.send(packer.compress(shown) + packer.flush(zlib.Z_SYNC_FLUSH))
+        await exchange.send(b"\xff" * 50)
+        await exchange.end()
+
+    async with http_server(app) as url, stage(tmp_path, env={"ANTHROPIC_BASE_URL": url}) as it:
+        error = await failure(it, "Tell me")
+        assert error.code == -32603
+        assert "broke off" in error.message
+        assert await replayed(it) == [("user", "Tell me"), ("agent", "Half of ")]
 
 
 async def test_an_error_after_a_tool_ran_keeps_the_tool_s_result(tmp_path: Path) -> None:

@@ -1,0 +1,159 @@
+"""Failures between the agent and a provider that are no lost connection: redirects, damaged bodies, certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from acp_agent.conversation import messages as m
+from acp_agent.errors import ModelError, ModelStreamError, ModelUnavailableError
+from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
+from acp_agent.llm.openai import OpenAIAccess
+from acp_agent.llm.openai_chat import OpenAIChatProvider
+from acp_agent.llm.openai_responses import OpenAIResponsesProvider
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying, TextDelta
+from acp_agent.llm.retry import RetryPolicy
+from support.http_server import Exchange, http_server
+
+POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2)
+REQUEST = ModelRequest("m", "Be brief.", (m.UserMessage("u", (m.Text("Hello"),)),))
+DIALECTS = ["anthropic", "openai", "chat"]
+BEGINNING: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+    ],
+    "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
+    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
+}
+ENDING: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ],
+    "openai": [{"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}}],
+    "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
+}
+
+
+def encoded(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+async def asked(dialect: str, base_url: str) -> tuple[list[ModelEvent], ModelError | None]:
+    """What comes of a call."""
+    if dialect == "anthropic":
+        provider = AnthropicProvider(
+            AnthropicAccess(api_key="test-key", base_url=base_url), lambda _: ModelProfile(), POLICY
+        )
+    else:
+        made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
+        provider = made(OpenAIAccess(api_key="test-key", base_url=base_url), lambda _: ModelProfile(), POLICY)
+    seen: list[ModelEvent] = []
+    try:
+        with anyio.fail_after(20):
+            async with aclosing(provider.stream(REQUEST)) as events:
+                async for event in events:
+                    seen.append(event)  # noqa: PERF401 - what came before the error counts
+    except ModelError as error:
+        return seen, error
+    finally:
+        await provider.aclose()
+    return seen, None
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_loop_of_redirects_is_a_provider_that_cannot_be_reached(dialect: str) -> None:
+    async def app(exchange: Exchange) -> None:
+        await exchange.respond(307, "", {"location": exchange.request.path})
+
+    async with http_server(app) as url:
+        seen, error = await asked(dialect, url)
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ModelUnavailableError)
+    assert "cannot be reached" in str(error)
+    assert "redirects" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_body_that_cannot_be_decoded_is_a_lost_answer(dialect: str) -> None:
+    async def app(exchange: Exchange) -> None:
+        await exchange.start(headers={"content-encoding": "gzip"})
+        await exchange.send(b"data: hello" * 10)
+        await exchange.end()
+
+    async with http_server(app) as url:
+        seen, error = await asked(dialect, url)
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ModelUnavailableError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_body_that_is_damaged_after_text_was_shown_breaks_off(dialect: str) -> None:
+    packer = zlib.compressobj(wbits=31)
+    shown = encoded(BEGINNING[dialect])
+
+    async def app(exchange: Exchange) -> None:
+        await exchange.start(headers={"content-encoding": "gzip"})
+        await exchange.send(packer.compress(shown) + packer.flush(zlib.Z_SYNC_FLUSH))
+        await exchange.send(b"\xff" * 50)
+        await exchange.end()
+
+    async with http_server(app) as url:
+        seen, error = await asked(dialect, url)
+    assert seen == [TextDelta("Hi")]
+    assert isinstance(error, ModelStreamError)
+    assert error.partial
+    assert "broke off" in str(error)
+
+
+@asynccontextmanager
+async def tls_server(answer: bytes, folder: Path) -> AsyncIterator[tuple[str, Path]]:
+    """Gives each request this body, behind a certificate of its own; its URL and the certificate's file."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "2"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
+    await anyio.run_process(command)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n" + answer)
+        writer.close()
+
+    listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
+    try:
+        yield f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}", certificate
+    finally:
+        listening.close()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_certificate_of_ones_own_is_not_trusted_until_it_is_named(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    async with tls_server(encoded(BEGINNING[dialect] + ENDING[dialect]), tmp_path) as (url, certificate):
+        seen, error = await asked(dialect, url)
+        assert seen == [], "which does not pass by itself"
+        assert isinstance(error, ModelUnavailableError)
+        assert "certificate is not trusted" in str(error)
+        assert "set SSL_CERT_FILE" in str(error)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        seen, error = await asked(dialect, url)
+        assert error is None
+        assert isinstance(seen[-1], Answered)
