@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acp_agent.conversation.messages import AssistantPart, JsonObject, StopReason, Text, Thinking, ToolCall, Usage
+from acp_agent.llm.failures import CallFailed
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
 from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
@@ -81,6 +82,8 @@ class MessagesFold:
                     self._blocks[0] = _Block({"type": "text"}, [explanation])
                     return (TextDelta(explanation),)
             case "message_stop":
+                if not self._stop:  # nobody knows whether that was all
+                    raise CallFailed("dropped", "the stream ended without a reason to stop")
                 self.complete = True
             case "error":
                 raise stream_error(event)

@@ -81,7 +81,31 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `sentence` makes an 
         super().__init__(message)
 
 
+_REFUSALS = (  # `ResponseError` of the openai SDK
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "bio_policy",
+    "cyber_policy",
+    "misalignment_policy_violation",
+    "content_policy_violation",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "invalid_image_url",
+    "invalid_image_mode",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "image_content_policy_violation",
+    "image_file_too_large",
+    "image_file_not_found",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
+)
+
 STATUS_OF_CODE: dict[str, int] = {
+    **dict.fromkeys(_REFUSALS, 400),
     "invalid_request_error": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
@@ -95,7 +119,13 @@ STATUS_OF_CODE: dict[str, int] = {
     "rate_limit_exceeded": 429,
     "api_error": 500,
     "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "server_is_overloaded": 503,
+    "service_unavailable": 503,
+    "slow_down": 503,
     "timeout_error": 504,
+    "vector_store_timeout": 504,
     "overloaded_error": 529,
     "overloaded": 529,
 }
@@ -141,6 +171,11 @@ def _refuses_key(failure: CallFailed) -> bool:
     if failure.status != 400:
         return failure.status in (401, 403)
     return failure.code in _KEY_CODES or _KEY_REFUSED.match(failure.message) is not None
+
+
+def unexplained(failure: CallFailed) -> bool:
+    """Whether it came in a stream with a word that nobody knows, so that it may pass or not."""
+    return failure.kind == "stream" and failure.status is None
 
 
 def lasting(failure: CallFailed) -> bool:

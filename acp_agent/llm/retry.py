@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from acp_agent.llm.failures import CallFailed, Endpoint, error_of, reason, verdict, wait_asked_for
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, reason, unexplained, verdict, wait_asked_for
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying
 
 READ_TIMEOUT = 600.0
@@ -33,6 +33,7 @@ class RetryPolicy:
     """How often and how long; times in seconds.
 
     :ivar attempts: tries of one call in all.
+    :ivar unexplained: tries that may end with an error event which does not tell whether it passes.
     :ivar base: the first wait; each one after it is twice as long.
     :ivar longest: the longest wait of our own choice.
     :ivar longest_asked: the longest wait that a provider may ask for; a longer one ends the call.
@@ -44,6 +45,7 @@ class RetryPolicy:
     """
 
     attempts: int = 7
+    unexplained: int = 3
     base: float = 0.5
     longest: float = 20.0
     longest_asked: float = 90.0
@@ -67,7 +69,7 @@ async def with_retries(
     :param attempt: makes the generator of one call, which raises `CallFailed` and closes its connection when closed.
     :raises ModelError: which one, see `Provider.stream`.
     """
-    failed = 0
+    failed = puzzling = 0
     began = time.monotonic()
     while True:
         shown = False
@@ -80,9 +82,19 @@ async def with_retries(
                 return
         except CallFailed as failure:
             failed += 1
+            puzzling += unexplained(failure)
             now = time.monotonic()
             took, elapsed = now - tried, now - began
-            delay = _delay(failure, endpoint, policy, failed=failed, shown=shown, took=took, elapsed=elapsed)
+            delay = _delay(
+                failure,
+                endpoint,
+                policy,
+                failed=failed,
+                last=failed >= policy.attempts or puzzling >= policy.unexplained,
+                shown=shown,
+                took=took,
+                elapsed=elapsed,
+            )
             why = reason(failure)
         yield Retrying(f"{endpoint.name}: {why}", delay, failed)
         await anyio.sleep(delay)
@@ -94,12 +106,14 @@ def _delay(
     policy: RetryPolicy,
     *,
     failed: int,
+    last: bool,
     shown: bool,
     took: float,
     elapsed: float,
 ) -> float:
     """Seconds until the next try; raises where there is none.
 
+    :param last: whether there were as many tries as there may be.
     :param took: seconds of the failed try.
     :param elapsed: seconds since the first try began.
     """
@@ -113,7 +127,7 @@ def _delay(
         return delay
     # A server that held the request for longer than that before it hung up is there, and had something to do.
     hung_up = failure.kind == "unanswered" and took < policy.connect_limit and elapsed + delay > policy.connect_limit
-    if hung_up or failed >= policy.attempts:
+    if hung_up or last:
         raise error_of(failure, endpoint, shown=False) from failure
     asked = wait_asked_for(failure.headers, time.time())
     if asked is not None and asked > policy.longest_asked:

@@ -153,6 +153,35 @@ async def test_a_stream_that_is_damaged_breaks_off_and_what_was_shown_is_kept(tm
         assert await replayed(it) == [("user", "Tell me"), ("agent", "Half of ")]
 
 
+async def test_an_answer_that_stops_without_a_reason_is_an_error_and_what_was_shown_is_kept(tmp_path: Path) -> None:
+    events = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Half of "}},
+        {"type": "message_stop"},
+    ]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    stream = Reply(body=body, headers={"content-type": "text/event-stream"})
+    async with stage(tmp_path, stream, Reply("Whole.")) as it:
+        assert "broke off" in (await failure(it, "Tell me")).message
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+        assert await replayed(it) == [
+            ("user", "Tell me"),
+            ("agent", "Half of "),
+            ("user", "Again"),
+            ("agent", "Whole."),
+        ]
+
+
+async def test_a_response_that_failed_for_its_prompt_is_not_asked_for_again(tmp_path: Path) -> None:
+    failed = {"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "too odd"}}}
+    stream = Reply(body=f"data: {json.dumps(failed)}\n\n", headers={"content-type": "text/event-stream"})
+    async with model_server([stream], "openai") as server, connected_agent(home=tmp_path, env=server.env()) as agent:
+        session = await agent.new_session(tmp_path)
+        with pytest.raises(AgentError, match="too odd"):
+            await agent.prompt(session, "Hi", timeout=30)
+        assert len(server.calls) == 1
+
+
 async def test_an_error_after_a_tool_ran_keeps_the_tool_s_result(tmp_path: Path) -> None:
     replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply(http_status=400), Reply("Yes.")]
     async with stage(tmp_path, *replies) as it:

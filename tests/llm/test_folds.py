@@ -95,7 +95,9 @@ def test_a_refusal_without_a_word_shows_its_explanation() -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=5), max_size=8))
 def test_the_answer_is_what_was_shown(pieces: list[str]) -> None:
-    shown, answer = messages(start(0, type="text", text=""), *(delta(0, "text_delta", text=piece) for piece in pieces))
+    said = [delta(0, "text_delta", text=piece) for piece in pieces]
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    shown, answer = messages(start(0, type="text", text=""), *said, end)
     assert [piece.text for piece in shown] == pieces
     assert "".join(part.text for part in answer.parts if isinstance(part, m.Text)) == "".join(pieces)
 

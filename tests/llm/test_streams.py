@@ -27,6 +27,7 @@ from acp_agent.llm.retry import RetryPolicy
 from support.http_server import Exchange, http_server
 
 QUICK = RetryPolicy(attempts=2, base=0.005)
+PATIENT = RetryPolicy(attempts=5, base=0.005)
 REQUEST = ModelRequest("m", "Be brief.", (m.UserMessage("u", (m.Text("Hello"),)),))
 TERMINAL: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
@@ -60,7 +61,13 @@ def encoded(events: list[dict[str, Any]]) -> bytes:
 
 
 async def play(
-    dialect: str, body: bytes, *, ends: bool = True, stalls: bool = False, kind: str = "text/event-stream"
+    dialect: str,
+    body: bytes,
+    *,
+    ends: bool = True,
+    stalls: bool = False,
+    kind: str = "text/event-stream",
+    policy: RetryPolicy = QUICK,
 ) -> tuple[list[ModelEvent], ModelError | None]:
     """What an adapter makes of a body.
 
@@ -80,11 +87,11 @@ async def play(
 
     async with http_server(app) as url:
         if dialect == "anthropic":
-            provider = AnthropicProvider(AnthropicAccess(api_key="k", base_url=url), lambda _: ModelProfile(), QUICK)
+            provider = AnthropicProvider(AnthropicAccess(api_key="k", base_url=url), lambda _: ModelProfile(), policy)
         else:
             access = OpenAIAccess(api_key="k", base_url=url)
             made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
-            provider = made(access, lambda _: ModelProfile(), QUICK)
+            provider = made(access, lambda _: ModelProfile(), policy)
         seen: list[ModelEvent] = []
         error = None
         try:
@@ -204,6 +211,62 @@ async def test_an_overflow_within_a_stream_of_responses(shape: str) -> None:
     assert seen == []
     assert isinstance(raised, ContextOverflowError)
     assert raised.limit == "tokens"
+
+
+async def test_a_message_that_stops_without_a_reason_is_an_answer_that_broke_off() -> None:
+    stop = {"type": "message_stop"}
+    seen, error = await play("anthropic", encoded([*BEGINNING["anthropic"], stop]), stalls=True)
+    assert seen == [TextDelta("Hi")]
+    assert isinstance(error, ModelStreamError)
+    seen, error = await play("anthropic", encoded([BEGINNING["anthropic"][0], stop]), stalls=True)
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ModelUnavailableError)
+
+
+def failed_with(dialect: str, code: str) -> dict[str, Any]:
+    """An event that ends a stream with an error."""
+    error = {"code": code, "message": "sorry"}
+    return {
+        "anthropic": {"type": "error", "error": {"type": code, "message": "sorry"}},
+        "openai": {"type": "response.failed", "response": {"status": "failed", "error": error}},
+        "chat": {"error": error},
+    }[dialect]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "invalid_prompt",
+        "bio_policy",
+        "image_too_large",
+        "invalid_base64_image",
+        "data_residency_mismatch",
+        "invalid_request_error",
+        "insufficient_quota",
+    ],
+)
+async def test_what_cannot_pass_is_not_tried_again(dialect: str, code: str) -> None:
+    seen, error = await play(dialect, encoded([failed_with(dialect, code)]), policy=PATIENT)
+    assert seen == []
+    assert type(error) is ModelRequestError
+    assert "sorry" in str(error)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("code", ["server_error", "rate_limit_exceeded", "server_is_overloaded", "slow_down"])
+async def test_what_passes_is_tried_again_as_often_as_there_are_tries(dialect: str, code: str) -> None:
+    seen, error = await play(dialect, encoded([failed_with(dialect, code)]), policy=PATIENT)
+    assert [type(event) for event in seen] == [Retrying] * 4
+    assert isinstance(error, ModelUnavailableError)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("code", ["something_new", ""])
+async def test_what_nobody_knows_is_tried_again_twice(dialect: str, code: str) -> None:
+    seen, error = await play(dialect, encoded([failed_with(dialect, code)]), policy=PATIENT)
+    assert [type(event) for event in seen] == [Retrying] * 2
+    assert isinstance(error, ModelUnavailableError)
 
 
 async def test_responses_that_failed_are_tried_again() -> None:
