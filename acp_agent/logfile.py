@@ -22,7 +22,8 @@ MASK = "***"
 _MIN_SECRET = 8
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)", re.IGNORECASE)
 _SECRET_TEXT = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_-]{8,}|AIza[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,})"
+    r"\b(?:(?:sk|xai|gsk|nvapi|pplx)[-_][A-Za-z0-9_-]{8,}|AIza[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}"
+    r"|xox[abprs]-[A-Za-z0-9-]{10,})"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
 )
 

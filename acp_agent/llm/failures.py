@@ -6,7 +6,6 @@ large are `overflow`'s matter. Pure: knows neither an SDK nor a clock.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from acp_agent.errors import (
     OverflowLimit,
 )
 from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in
+from acp_agent.llm.scrubbing import scrub
 
 FailureKind: TypeAlias = Literal[
     "status", "stream", "no-stream", "dropped", "unanswered", "connect", "untrusted", "silent", "unsendable"
@@ -245,6 +245,28 @@ def reason(failure: CallFailed) -> str:
             return f"it answered with status {failure.status}" if failure.status else "it reported an error"
 
 
+def logged(failure: CallFailed, secrets: tuple[str, ...]) -> str:
+    """The failure in a line for the log.
+
+    What the provider said is left out, since it may quote the prompt; what the network said is not.
+
+    :param secrets: texts that must not be in it.
+    """
+    identifier = next((failure.headers[name] for name in _REQUEST_IDS if name in failure.headers), "")
+    words = [
+        failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
+        f"code {failure.code}" if _WORD.fullmatch(failure.code) else "",
+        f"request {identifier}" if _WORD.fullmatch(identifier) else "",
+        failure.message if failure.kind in _NETWORK else "",
+    ]
+    return " ".join(scrub(", ".join(word for word in words if word), secrets).split())
+
+
+_REQUEST_IDS = ("request-id", "x-request-id")
+_WORD = re.compile(r"[\w.:+/=-]{1,128}", re.ASCII)
+_NETWORK: frozenset[FailureKind] = frozenset({"dropped", "unanswered", "connect", "untrusted", "silent"})
+
+
 def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: float | None = None) -> ModelError:
     """The exception for the user, once nothing more is tried.
 
@@ -323,31 +345,6 @@ _TOO_MUCH: dict[OverflowLimit, str] = {
     "images": "holds more or larger images than one request may",
     "bytes": "holds more data than one request may, most of it likely images",
 }
-
-
-def scrub(text: str, secrets: tuple[str, ...]) -> str:
-    """A text without the secrets in it, also where a provider shortened a key to its two ends."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        for form in sorted(_forms(secret), key=len, reverse=True) if len(secret) >= 4 else ():
-            text = text.replace(form, "[key]")
-    return _BEARER.sub(r"\1[key]", _KEY_LIKE.sub("[key]", text))
-
-
-def _forms(secret: str) -> set[str]:
-    """A secret as it stands, and as error messages escape it: as Python's text and bytes, and as JSON."""
-    return {
-        secret,
-        repr(secret)[1:-1],
-        repr(secret.encode("utf-8", "surrogateescape"))[2:-1],
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-    }
-
-
-_BEARER = re.compile(r"(\bBearer\s+)(?=[^\s'\",]*\d)[^\s'\",]{8,}", re.IGNORECASE)
-"""A token in an `Authorization` header, which has a digit in it; words that follow "bearer" in a sentence have none."""
-
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|xai|gsk|AIza)[-_]?[A-Za-z0-9*_\-]{8,}")
 
 
 def _detail(failure: CallFailed, endpoint: Endpoint) -> str:

@@ -6,6 +6,7 @@ configuration adds others or corrects them. Makes each provider once; loads no S
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from acp_agent.llm import probe
 from acp_agent.llm.access import check_base_url
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
+
+_log = logging.getLogger(__name__)
 
 NO_MODEL = (
     "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, start a local"
@@ -252,8 +255,10 @@ class Registry:
         name = settings.name
         variables = (settings.api_key_env,) if settings.api_key_env else built_in.keys if built_in else ()
         base_url = settings.base_url or (built_in.base_url if built_in else None)
-        hint = self._variable(name, variables) or " or ".join(variables) or "its headers"
+        found = self._variable(name, variables)
+        hint = found or " or ".join(variables) or "its headers"
         kind: ProviderKind = settings.kind or (built_in.kind if built_in else "openai-chat")
+        _log.info("the provider %s speaks %s; key: %s", name, kind, found or "none")
 
         def profile_of(model: str) -> ModelProfile:
             return self.profile(f"{name}/{model}")

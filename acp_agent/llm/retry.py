@@ -2,11 +2,12 @@
 
 The SDKs' own retries are off: they cannot know what has already been shown, nor say that they wait. A call is repeated
 as long as none of its answer was yielded; after that a failure ends it, since a second answer would not continue the
-first. Knows no provider; `failures` knows what a failure means.
+first. Each failure leaves a line in the log. Knows no provider; `failures` knows what a failure means.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 
 import anyio
 
-from acp_agent.llm.failures import CallFailed, Endpoint, error_of, reason, unexplained, verdict, wait_asked_for
+from acp_agent.errors import ModelError
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, logged, reason, unexplained, verdict, wait_asked_for
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying
+
+_log = logging.getLogger(__name__)
 
 READ_TIMEOUT = 600.0
 """Seconds that a provider may be silent, also before its answer begins.
@@ -79,22 +83,30 @@ async def with_retries(
                 async for event in events:
                     shown = shown or not isinstance(event, Answered)
                     yield event
+                if failed:
+                    _log.info("%s (%s) answered attempt %d", endpoint.name, endpoint.host, failed + 1)
                 return
         except CallFailed as failure:
             failed += 1
             puzzling += unexplained(failure)
             now = time.monotonic()
-            took, elapsed = now - tried, now - began
-            delay = _delay(
-                failure,
-                endpoint,
-                policy,
-                failed=failed,
-                last=failed >= policy.attempts or puzzling >= policy.unexplained,
-                shown=shown,
-                took=took,
-                elapsed=elapsed,
-            )
+            who = (endpoint.name, endpoint.host, failed, now - tried, logged(failure, endpoint.secrets))
+            try:
+                delay = _delay(
+                    failure,
+                    endpoint,
+                    policy,
+                    failed=failed,
+                    last=failed >= policy.attempts or puzzling >= policy.unexplained,
+                    shown=shown,
+                    took=now - tried,
+                    elapsed=now - began,
+                )
+            except ModelError as error:
+                how = "in mid-answer" if shown else "given up"
+                _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
+                raise
+            _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
             why = reason(failure)
         yield Retrying(f"{endpoint.name}: {why}", delay, failed)
         await anyio.sleep(delay)

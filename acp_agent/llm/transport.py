@@ -7,6 +7,7 @@ no provider's vocabulary; a `Fold` does.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -17,11 +18,13 @@ import anyio
 
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.llm.error_body import read_error
-from acp_agent.llm.failures import STATUS_OF_CODE, CallFailed
+from acp_agent.llm.failures import STATUS_OF_CODE, CallFailed, logged
 from acp_agent.llm.json_access import get_object, get_text, parse_object
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelEvent, TextDelta, ThinkingDelta
 from acp_agent.llm.sse import Decoder
+
+_log = logging.getLogger(__name__)
 
 DONE = b"[DONE]"
 _DRAIN_SECONDS = 0.2
@@ -52,6 +55,11 @@ class Fold(Protocol):
 class Response(Protocol):
     """What an SDK's `with_streaming_response` gives."""
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of the answer; names in any case of letters."""
+        ...
+
     def iter_bytes(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
         ...
@@ -69,9 +77,11 @@ async def read(
     :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that completes it.
     """
     done = answered = False
+    headers: Mapping[str, str] = {}
     try:
         async with opened as response:
             answered = True
+            headers = response.headers
             decoder = Decoder()
             body = response.iter_bytes()
             odd: bytes | None = None
@@ -97,7 +107,8 @@ async def read(
                 for data in decoder.end():
                     for delta in _feed(fold, data):
                         yield delta
-    except CallFailed:
+    except CallFailed as failure:
+        failure.headers = headers
         raise
     except Exception as error:
         failure = failure_of(error)
@@ -106,9 +117,10 @@ async def read(
         if failure.kind == "dropped" and not answered:
             failure = CallFailed("unanswered", failure.message)
         if not fold.complete:
+            failure.headers = failure.headers or headers
             raise failure from error
     if not fold.complete:
-        raise CallFailed("dropped", "the stream ended before the answer did")
+        raise CallFailed("dropped", "the stream ended before the answer did", headers=headers)
     answer = fold.answer()
     yield replace(answer, usage=profile.priced(answer.usage))
 
@@ -273,8 +285,16 @@ async def inquire(question: Callable[[], Awaitable[T]], limit: float) -> T:
             failure = failure_of(error)
             if failure is None:
                 raise
+            _log.info("a question to %s was not answered: %s", _asked_host(error), logged(failure, ()))
             raise failure from error
+    _log.info("a question to a provider was not answered within %g seconds", limit)
     raise CallFailed("silent", f"no answer within {limit:g} seconds")
+
+
+def _asked_host(error: Exception) -> str:
+    """Where a request of an SDK's went to, as its exception tells."""
+    url: object = getattr(getattr(error, "request", None), "url", None)
+    return host_of(str(url)) if url is not None else "a provider"
 
 
 async def ask_count(question: Callable[[], Awaitable[object]], limit: float) -> int | None:

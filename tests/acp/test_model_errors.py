@@ -289,3 +289,56 @@ async def test_a_variable_that_no_connection_can_be_made_with_is_an_error_that_n
         assert variable in error.message
         assert "secretpart" not in error.message
         assert it.server.calls == []
+
+
+def logged(it: Stage) -> list[str]:
+    """The lines of the log file."""
+    return (it.home / "state" / "logs" / "acp-agent.log").read_text().splitlines()
+
+
+async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_or_prompts(tmp_path: Path) -> None:
+    key, prompt = "a-key-that-is-a-secret", "Speak of marmalade"
+    said = {"type": "error", "error": {"type": "rate_limit_error", "message": f"{key}: slowly with\n{prompt}"}}
+    limited = Reply(http_status=429, headers={**NOW, "request-id": "req_first"}, body=said)
+    async with stage(tmp_path, limited, Reply("Yes."), env={"ANTHROPIC_API_KEY": key}) as it:
+        it.server.key = key
+        assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        it.server.key = "another-key"
+        assert (await failure(it, prompt)).code == -32000
+        lines = logged(it)
+        host = it.server.base_url.removeprefix("http://")
+    [again] = [line for line in lines if "trying again" in line]
+    assert " INFO acp_agent.llm.retry: " in again
+    assert f"anthropic ({host}): attempt 1 failed after " in again
+    assert "status 429, code rate_limit_error, request req_first; trying again in " in again
+    assert [line for line in lines if f"anthropic ({host}) answered attempt 2" in line]
+    [refused] = [line for line in lines if "given up" in line]
+    assert " WARNING acp_agent.llm.retry: " in refused
+    assert "status 401, code authentication_error; given up: ModelAuthError" in refused
+    assert [line for line in lines if "the provider anthropic speaks anthropic; key: ANTHROPIC_API_KEY" in line]
+    assert not [line for line in lines if key in line or "marmalade" in line]
+
+
+async def test_an_answer_that_breaks_off_and_a_provider_that_is_not_there_leave_their_lines_in_the_log(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, replace(BROKEN, headers={"request-id": "req_cut"})) as it:
+        await failure(it)
+        assert [line for line in logged(it) if "request req_cut" in line and "in mid-answer: ModelStreamError" in line]
+    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as it:
+        await failure(it)
+        assert [line for line in logged(it) if "a question to 127.0.0.1:9 was not answered: connect, " in line]
+        lines = [line for line in logged(it) if "127.0.0.1:9): " in line and ": connect, " in line]
+        assert [line.rpartition("; ")[2].split(" in ")[0] for line in lines] == [
+            "trying again",
+            "trying again",
+            "given up: ModelUnavailableError",
+        ]
+
+
+async def test_what_a_provider_calls_its_error_is_logged_as_a_word_only(tmp_path: Path) -> None:
+    said = {"error": {"type": "marmalade is\nmy secret", "message": "marmalade"}}
+    async with stage(tmp_path, Reply(http_status=400, body=said, headers={"request-id": "my marmalade"})) as it:
+        await failure(it, "Speak of marmalade")
+        assert [line for line in logged(it) if "status 400; given up: ModelRequestError" in line]
+        assert "marmalade" not in "".join(logged(it))

@@ -17,11 +17,11 @@ from acp_agent.llm.failures import (
     FailureKind,
     error_of,
     overflow_limit,
-    scrub,
     verdict,
     wait_asked_for,
 )
 from acp_agent.llm.retry import RetryPolicy
+from acp_agent.llm.scrubbing import scrub
 from acp_agent.llm.transport import failure_of
 
 ENDPOINT = Endpoint("openai", "api.openai.com", "OPENAI_API_KEY", ("s3cret-value",))
