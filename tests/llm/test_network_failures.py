@@ -46,6 +46,8 @@ ENDING: dict[str, list[dict[str, Any]]] = {
     "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
 }
 
+CERTIFICATE = Path(__file__).with_name("self_signed.pem")
+
 
 def encoded(events: list[dict[str, Any]]) -> bytes:
     return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
@@ -119,14 +121,10 @@ async def test_a_body_that_is_damaged_after_text_was_shown_breaks_off(dialect: s
 
 
 @asynccontextmanager
-async def tls_server(answer: bytes, folder: Path) -> AsyncIterator[tuple[str, Path]]:
-    """Gives each request this body, behind a certificate of its own; its URL and the certificate's file."""
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "2"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
-    await anyio.run_process(command)
+async def tls_server(answer: bytes) -> AsyncIterator[str]:
+    """Gives each request this body, behind a certificate that is signed by itself; its URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(CERTIFICATE)
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -136,24 +134,24 @@ async def tls_server(answer: bytes, folder: Path) -> AsyncIterator[tuple[str, Pa
 
     listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
     try:
-        yield f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}", certificate
+        yield f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     finally:
         listening.close()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_certificate_of_ones_own_is_not_trusted_until_it_is_named(
-    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    async with tls_server(encoded(BEGINNING[dialect] + ENDING[dialect]), tmp_path) as (url, certificate):
+    async with tls_server(encoded(BEGINNING[dialect] + ENDING[dialect])) as url:
         seen, error = await asked(dialect, url)
         assert seen == [], "which does not pass by itself"
         assert isinstance(error, ModelUnavailableError)
         assert "certificate is not trusted" in str(error)
         assert "set SSL_CERT_FILE" in str(error)
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
         seen, error = await asked(dialect, url)
         assert error is None
         assert isinstance(seen[-1], Answered)
