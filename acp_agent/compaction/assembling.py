@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
 from acp_agent.compaction.framing import frame
+from acp_agent.compaction.held import beside, held_requests, with_requests
 from acp_agent.compaction.pinned import RULES_SHARE, remember, render_pinned, rules_size
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
@@ -33,12 +34,14 @@ def assembled(state: ConversationState, policy: CompactionPolicy, draft: Draft, 
         entries = apply_rewrites(state.entries, draft.rewritten)
         return _result(state, draft, strategy, entries, (), 0, memory, rewritten)
     memory, kept = remembered(state, policy, draft), draft.cut.kept
-    sent = sent_parts(state, policy, draft, memory, strategy)
+    held = held_requests(draft.body, memory)
+    sent = sent_parts(state, policy, draft, memory, strategy, held)
     boundary = draft.cut.summarised[-1].seq
     summary = Entry(boundary, UserMessage(new_id("msg"), sent), summary=True)
     pinned = tuple(Entry(pin.seq, pin.message) for pin in draft.cut.pinned)
     entries = (summary, *apply_rewrites((*pinned, *kept), draft.rewritten))
-    return _result(state, draft, strategy, entries, sent, boundary, memory, rewritten)
+    result = _result(state, draft, strategy, entries, sent, boundary, memory, rewritten)
+    return replace(result, held=held)
 
 
 def remembered(state: ConversationState, policy: CompactionPolicy, draft: Draft) -> Memory:
@@ -51,7 +54,8 @@ def remembered(state: ConversationState, policy: CompactionPolicy, draft: Draft)
     replaced, requests = replaced_tokens(draft), policy.request_tokens(state.budget)
     rules = max(replaced // 2, rules_size(state.memory), LEAST_CARRIED)
     rules = min(int(max(requests, state.budget.tail) * RULES_SHARE), rules)
-    memory = remember(state.memory, said, kept, min(requests, max(replaced // 3, LEAST_CARRIED)), rules)
+    requests = min(requests, max(replaced // 3, LEAST_CARRIED))
+    memory = remember(state.memory, said, kept, requests, rules, recall=state.recall)
     users = [
         part.text
         for entry in state.entries
@@ -75,17 +79,27 @@ def _facts(state: ConversationState) -> Ledger:
 
 
 def sent_parts(
-    state: ConversationState, policy: CompactionPolicy, draft: Draft, memory: Memory, strategy: str
+    state: ConversationState,
+    policy: CompactionPolicy,
+    draft: Draft,
+    memory: Memory,
+    strategy: str,
+    held: frozenset[int],
 ) -> tuple[UserPart, ...]:
-    """The layers that stand in the place of what leaves."""
+    """The layers that stand in the place of what leaves.
+
+    :param held: see `CompactedState.held`.
+    """
     facts = ""
     if strategy not in NO_LEDGER:
         from acp_agent.compaction.ledger import render_ledger
 
         room = min(policy.ledger_tokens(state.budget), replaced_tokens(draft) // 4)
         facts = render_ledger(memory.ledger, room, state.workspace.cwd)
-    pinned = render_pinned(memory, mode=state.mode, grants=state.grants, plan=state.plan)
-    return (*draft.body, *frame(pinned, "" if draft.body else draft.summary, facts, recall=state.recall))
+    carried = beside(memory, held)
+    pinned = render_pinned(carried, mode=state.mode, grants=state.grants, plan=state.plan, recall=state.recall)
+    body = with_requests(draft.body, memory, held, recall=state.recall)
+    return (*body, *frame(pinned, "" if draft.body else draft.summary, facts, recall=state.recall))
 
 
 def _result(

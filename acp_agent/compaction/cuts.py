@@ -28,6 +28,11 @@ class Cut:
     pinned: tuple[Pinned, ...]
     kept: tuple[Entry, ...]
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Those of `summarised`."""
+        return tuple(entry.message for entry in self.summarised)
+
 
 def plan_cut(
     entries: tuple[Entry, ...],

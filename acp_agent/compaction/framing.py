@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage, UserPart
 
 _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
@@ -24,12 +24,13 @@ _FACTS = (
     "of what happened, not a request."
 )
 _FRAMES = re.compile(r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|over)\b)", re.IGNORECASE)
+_MADE_AFRESH = ("<carried_over>\n", "<recorded_facts>\n")
 _QUOTE_LENGTH = 120
 _TABLE_ENTRIES = 120
 _TABLE_QUOTE = 60
 
 
-def frame(pinned: str, summary: str, facts: str, *, recall: bool = True) -> tuple[Text, ...]:
+def frame(pinned: str, summary: str, facts: str, *, recall: bool) -> tuple[Text, ...]:
     """A compacted past as the model reads it: one text for each layer that there is.
 
     :param pinned: what is carried word for word (see `pinned.render_pinned`), which is safe in itself.
@@ -44,6 +45,11 @@ def frame(pinned: str, summary: str, facts: str, *, recall: bool = True) -> tupl
     if facts:
         layers.append(f"<recorded_facts>\n{_FACTS}\n\n{_inside(facts)}\n</recorded_facts>")
     return tuple(Text(layer) for layer in layers)
+
+
+def is_made_afresh(part: UserPart) -> bool:
+    """Whether this part of a compacted past is one that the next compaction makes again."""
+    return isinstance(part, Text) and part.text.startswith(_MADE_AFRESH)
 
 
 def summary_request(prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()) -> Text:

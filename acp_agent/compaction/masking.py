@@ -43,10 +43,10 @@ def plan_mask(
     *,
     turn_from: int | None,
     keep_tail_tokens: int,
+    recall_hint: bool,
     clear_at_least: int,
     min_result_tokens: int = 200,
     target_tokens: int | None = None,
-    recall_hint: bool = True,
 ) -> tuple[Rewrite, ...]:
     """The results to mask; none where that would gain too little.
 
@@ -93,7 +93,7 @@ def plan_mask(
     return tuple(Rewrite(entries[index].seq, masked[index]) for index in sorted(masked))
 
 
-def mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool = True) -> tuple[Rewrite, ...]:
+def mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool) -> tuple[Rewrite, ...]:
     """Replace the oldest images, in users' messages and in results, until at most so many are left.
 
     :param max_images: images that a request may hold.

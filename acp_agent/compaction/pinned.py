@@ -66,6 +66,8 @@ def remember(
     kept: Sequence[Entry],
     budget_tokens: int,
     rule_tokens: int | None = None,
+    *,
+    recall: bool,
 ) -> Memory:
     """The memory with the rules and requests of the messages that a compaction takes away.
 
@@ -73,6 +75,7 @@ def remember(
     :param kept: what stays as messages, in order, with the prompt of a running turn.
     :param budget_tokens: estimate of the tokens that the user's requests may take, here and in `kept` together.
     :param rule_tokens: of those that the rules may take; `RULES_SHARE` of the requests' where not given.
+    :param recall: whether the model has the `recall` tool.
     """
     if rule_tokens is None:
         rule_tokens = int(budget_tokens * RULES_SHARE)
@@ -96,7 +99,7 @@ def remember(
         memory,
         rules=carried,
         rules_elsewhere=tuple(elsewhere),
-        requests=_newest([requests[seq] for seq in sorted(requests)], budget_tokens - taken),
+        requests=_newest([requests[seq] for seq in sorted(requests)], budget_tokens - taken, recall),
     )
 
 
@@ -143,18 +146,19 @@ def render_pins(memory: Memory) -> str:
     return "\n\n".join(f"Pin {pin.number}:\n{_fenced(pin.text)}" for pin in memory.pins)
 
 
-def render_pinned(memory: Memory, *, mode: str, grants: Sequence[str], plan: Sequence[PlanEntry]) -> str:
+def render_pinned(memory: Memory, *, mode: str, grants: Sequence[str], plan: Sequence[PlanEntry], recall: bool) -> str:
     """The pinned layer as the model reads it; empty where there is nothing to carry.
 
     :param mode: of the session.
     :param grants: kinds of call that the user has allowed for the rest of the session.
+    :param recall: whether the model has the `recall` tool.
     """
     parts: list[str] = []
     if memory.pins:
         pins = (f"Pin {pin.number}:\n{_fenced(pin.text)}" for pin in memory.pins)
         parts.append("\n\n".join(("## Pinned by the user", _PINS, *pins)))
     if memory.rules or memory.rules_elsewhere:
-        parts.append("\n\n".join(("## Rules that the user stated", *_rules(memory))))
+        parts.append("\n\n".join(("## Rules that the user stated", *_rules(memory, recall))))
     if memory.requests:
         requests = (f"[#{quote.seq}]\n{_fenced(quote.text)}" for quote in memory.requests)
         parts.append("\n\n".join(("## Earlier requests of the user", _REQUESTS, *requests)))
@@ -171,14 +175,15 @@ def render_pinned(memory: Memory, *, mode: str, grants: Sequence[str], plan: Seq
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
-def _rules(memory: Memory) -> Iterable[str]:
+def _rules(memory: Memory, recall: bool) -> Iterable[str]:
     if memory.rules:
         yield _RULES
         yield _fenced("\n".join(f"[#{rule.seq}] {rule.text}" for rule in memory.rules))
     if memory.rules_elsewhere:
         numbers = ", ".join(f"#{seq}" for seq in memory.rules_elsewhere)
         older = " and older ones" if len(memory.rules_elsewhere) == MAX_ELSEWHERE else ""
-        yield f"There was no room for all: more stand in entries {numbers}{older}, which the `recall` tool reads."
+        reads = ", which the `recall` tool reads" if recall else ""
+        yield f"There was no room for all: more stand in entries {numbers}{older}{reads}."
 
 
 def _fenced(text: str) -> str:
@@ -217,12 +222,12 @@ def _cost(text: str) -> int:
     return estimate_text(text) + QUOTE_TOKENS
 
 
-def _newest(requests: Sequence[Quote], tokens: int) -> tuple[Quote, ...]:
+def _newest(requests: Sequence[Quote], tokens: int, recall: bool) -> tuple[Quote, ...]:
     """As many of the newest requests as these tokens hold, in order; the oldest of them may be cut."""
     found: list[Quote] = []
     for request in reversed(requests):
         if _cost(request.text) > tokens:
-            cut = _cut(request, tokens - QUOTE_TOKENS)
+            cut = _cut(request, tokens - QUOTE_TOKENS, recall)
             found += [cut] if cut else []
             break
         tokens -= _cost(request.text)
@@ -230,26 +235,36 @@ def _newest(requests: Sequence[Quote], tokens: int) -> tuple[Quote, ...]:
     return tuple(reversed(found))
 
 
-def _left_out(seq: int, characters: int) -> str:
-    return f"\n[… {characters} characters left out here; the `recall` tool reads all of entry #{seq} …]\n"
+def pieces(request: Quote) -> tuple[str, ...]:
+    """What there is of a request: its beginning and its end where its middle was left out."""
+    line = _missing(request).search(request.text)
+    return (request.text[: line.start()], request.text[line.end() :]) if line else (request.text,)
 
 
-def _cut(request: Quote, tokens: int) -> Quote | None:
+def _left_out(seq: int, characters: int, recall: bool) -> str:
+    where = f"; the `recall` tool reads all of entry #{seq}" if recall else f" of entry #{seq}"
+    return f"\n[… {characters} characters left out here{where} …]\n"
+
+
+def _missing(request: Quote) -> re.Pattern[str]:
+    where = rf"(?:; the `recall` tool reads all)? of entry #{request.seq}"
+    return re.compile(rf"\n\[… (\d{{1,12}}) characters left out here{where} …\]\n")
+
+
+def _cut(request: Quote, tokens: int, recall: bool) -> Quote | None:
     """Its beginning and end, with a line between them that says what is missing; None where that is not worth it.
 
     What was cut before is cut further: both ends only get shorter, so that the old line is in what is left out now.
     """
     text = request.text
-    earlier = re.compile(
-        rf"\n\[… (\d{{1,12}}) characters left out here; the `recall` tool reads all of entry #{request.seq} …\]\n"
-    )
-    before = earlier.search(text)
+    before = _missing(request).search(text)
     whole = len(text) + (int(before[1]) - len(before[0]) if before else 0)
-    room = tokens * CHARACTERS_PER_TOKEN - len(_left_out(request.seq, whole))
+    room = tokens * CHARACTERS_PER_TOKEN - len(_left_out(request.seq, whole, recall))
     if room < LEAST_CUT:
         return None
     head, tail = room - room // 2, room // 2
-    return Quote(request.seq, text[:head] + _left_out(request.seq, whole - head - tail) + text[len(text) - tail :])
+    line = _left_out(request.seq, whole - head - tail, recall)
+    return Quote(request.seq, text[:head] + line + text[len(text) - tail :])
 
 
 def _within(rules: list[Quote], tokens: int) -> tuple[tuple[Quote, ...], set[int]]:

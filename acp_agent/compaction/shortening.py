@@ -61,7 +61,7 @@ class LeftOut:
     """
 
     seq: int
-    recall: bool = True
+    recall: bool
 
     @property
     def where(self) -> str:

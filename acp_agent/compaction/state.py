@@ -196,6 +196,8 @@ class CompactedState:
     :ivar pinned: messages from before the boundary that stay.
     :ivar rewritten: messages that stay in a shorter form.
     :ivar memory: to be carried to the next compaction.
+    :ivar held: numbers of the user's requests that a provider's own compaction holds word for word, so that they do not
+        stand beside it as well.
     """
 
     entries: tuple[Entry, ...]
@@ -211,6 +213,7 @@ class CompactedState:
     tokens_after: int
     receipt: Receipt = field(default_factory=Receipt)
     usage: Usage | None = None
+    held: frozenset[int] = frozenset()
 
     @property
     def messages(self) -> tuple[Message, ...]:

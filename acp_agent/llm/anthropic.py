@@ -77,6 +77,8 @@ class AnthropicProvider:
     :param policy: how failures are retried.
     """
 
+    keeps_user_messages = False
+
     def __init__(
         self,
         access: AnthropicAccess,

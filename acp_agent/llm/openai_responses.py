@@ -37,6 +37,8 @@ class OpenAIResponsesProvider:
     :param policy: how failures are retried.
     """
 
+    keeps_user_messages = True
+
     def __init__(
         self,
         access: OpenAIAccess,

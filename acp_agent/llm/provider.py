@@ -160,6 +160,11 @@ class Provider(Protocol):
 class NativeCompaction(Protocol):
     """A provider that can compact a conversation itself; ask with `isinstance`."""
 
+    @property
+    def keeps_user_messages(self) -> bool:
+        """Whether all the user's messages stand word for word in what comes of it, and in what comes of that."""
+        ...
+
     async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
         """Have the messages of a request summarised; all of them, so that what is to stay verbatim is left out.
 

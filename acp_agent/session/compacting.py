@@ -255,7 +255,9 @@ class Compactor:
             )
         if swap.summary == result.summary:
             return result
-        [before], [after] = frame("", result.summary, ""), frame("", swap.summary, "")
+        recall = order.state.recall
+        [before] = frame("", result.summary, "", recall=recall)
+        [after] = frame("", swap.summary, "", recall=recall)
         sent = tuple(after if isinstance(part, Text) and part == before else part for part in result.sent)
         return replace(result, summary=swap.summary, sent=sent)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.framing import frame
+from acp_agent.compaction.held import beside
 from acp_agent.compaction.pinned import render_pinned
 from acp_agent.compaction.state import CompactedState, ConversationState
 from acp_agent.conversation.context import Context, Entry
@@ -100,10 +101,15 @@ def _tokens(since: Sequence[Entry], state: ConversationState) -> int:
 
 def _sent(context: Context, state: ConversationState, result: CompactedState, memory: Memory) -> tuple[UserPart, ...]:
     """What the model reads, with the pins, the mode, the grants and the plan that are in force now."""
-    before = render_pinned(result.memory, mode=state.mode, grants=state.grants, plan=state.plan)
-    now = render_pinned(memory, mode=context.mode, grants=sorted(context.grants), plan=context.plan)
+    recall = state.recall
+    before = render_pinned(
+        beside(result.memory, result.held), mode=state.mode, grants=state.grants, plan=state.plan, recall=recall
+    )
+    now = render_pinned(
+        beside(memory, result.held), mode=context.mode, grants=sorted(context.grants), plan=context.plan, recall=recall
+    )
     if before == now:
         return result.sent
     # One text each, where there is one at all.
-    old, new = frame(before, "", ""), frame(now, "", "")
+    old, new = frame(before, "", "", recall=recall), frame(now, "", "", recall=recall)
     return tuple(changed for part in result.sent for changed in (new if part in old else (part,)))

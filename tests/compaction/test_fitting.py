@@ -64,6 +64,8 @@ class Model:
 class OwnCompaction:
     """A provider's, which answers or fails."""
 
+    keeps_user_messages = False
+
     def __init__(self, text: str = SHORT, error: ModelError | None = None) -> None:
         self.text = text
         self.error = error

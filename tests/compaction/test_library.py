@@ -28,7 +28,7 @@ from acp_agent.compaction import (
 )
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, Usage, UserMessage
 from acp_agent.errors import CompactionError, ModelUnavailableError
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ToolDefinition
 from support.checkout import REPOSITORY
 
 POLICY = CompactionPolicy(prompt="Summarise the conversation above.")
@@ -206,3 +206,22 @@ async def test_the_counter_is_the_callers_where_it_brings_one() -> None:
     calls = ModelCalls(model)
     await CompactionService()(state(), POLICY, model, calls=calls)
     assert (calls.requests, calls.usage) == (1, Usage(1_000, 20, 1_000))
+
+
+@pytest.mark.parametrize("has_it", [False, True], ids=["without", "with"])
+@pytest.mark.parametrize("strategy", ["summary", "ledger", "mask"])
+async def test_recall_is_named_only_where_the_model_has_it(strategy: str, has_it: bool) -> None:
+    tools = (ToolDefinition("recall", "Reads the record.", {"type": "object"}),) if has_it else ()
+    rules = "\n".join(f"Never rename the function number {number} of the shop." for number in range(400))
+    messages = (
+        UserMessage("6", (Text(rules),)),
+        *HISTORY,
+        UserMessage("7", (Text("A long story about bread. " * 600),)),
+        AssistantMessage("8", (Text("It adds up prices. " * 400),)),
+    )
+    of = ConversationState.of(messages, window=32_000, model="m", tools=tools)
+    result = await compacted(of, replace(POLICY, strategy=strategy, tail=0, requests=1_500))
+    if strategy != "mask":
+        assert "characters left out here" in str(result.messages)
+        assert "There was no room for all" in str(result.messages)
+    assert ("`recall`" in str(result.messages)) == has_it

@@ -64,6 +64,7 @@ def plan(
 ) -> tuple[Rewrite, ...]:
     return plan_mask(
         entries,
+        recall_hint=True,
         turn_from=turn_from,
         keep_tail_tokens=tail,
         clear_at_least=at_least,
@@ -138,12 +139,12 @@ def test_masking_stops_where_its_target_and_another_batch_are_reached(
 @given(histories(), st.integers(0, 6))
 def test_only_the_newest_images_stay(history: History, most: int) -> None:
     entries = history.entries
-    rewrites = mask_images(entries, most)
+    rewrites = mask_images(entries, most, recall_hint=True)
     masked = apply_rewrites(entries, rewrites)
     before, after = images(entries), images(masked)
     assert after == before[max(0, len(before) - most) :]
     assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
-    assert not mask_images(masked, most)
+    assert not mask_images(masked, most, recall_hint=True)
     for old, new in zip(entries, masked, strict=True):
         assert (old.seq, old.message.role, len(old.message.parts)) == (
             new.seq,
@@ -313,7 +314,7 @@ def test_a_result_that_only_begins_like_a_masked_one_is_masked() -> None:
 def test_embedded_images_count_as_images() -> None:
     embedded = Resource("file:///a.png", blob="aWk=", mime_type="image/png")
     entries = (Entry(1, UserMessage("u", (Text("These:"), embedded, Image("aWk=", "image/png")))),)
-    (rewrite,) = mask_images(entries, 1)
+    (rewrite,) = mask_images(entries, 1, recall_hint=True)
     assert rewrite.message.parts == (
         Text("These:"),
         Text("[image file:///a.png left out; `recall` reads entry #1 in full]"),

@@ -14,7 +14,7 @@ import pytest
 from support.client import AgentProcess, connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
-from support.models import MODELS, DialectName, ModelServer, Reply, Request, Usage, model_server
+from support.models import MODELS, DialectName, ModelServer, Reply, Request, ToolCall, Usage, model_server
 
 BETA = "compact-2026-09-04"
 LONG = "The cart adds prices. " * 200
@@ -114,6 +114,67 @@ async def test_openais_items_are_sent_back_and_another_provider_reads_the_summar
     assert elsewhere.mentions("# Goal\nBread.")
     assert not elsewhere.mentions("sealed-")
     assert asked_last(elsewhere.body) == "Three?"
+
+
+def occurrences(call: Request, text: str) -> int:
+    return json.dumps(call.body, ensure_ascii=False).count(text)
+
+
+async def test_openais_items_hold_the_users_words_once_and_no_layer_of_ours_however_often_it_compacts(
+    tmp_path: Path,
+) -> None:
+    script = [Reply(LONG)]
+    for _ in range(3):
+        script += [Reply("hidden"), Reply("# Goal\nBread."), Reply(LONG)]
+    async with model_server(script, "openai") as server, session_with(tmp_path, server) as (agent, session):
+        await agent.prompt(session, "/pin Rye alone.")
+        await agent.prompt(session, "Which flour is the oldest?")
+        await agent.prompt(session, "/compact")
+        await agent.prompt(session, "Two? Never sell cakes.")
+        await agent.prompt(session, "/unpin 1")
+        await agent.prompt(session, "/compact")
+        await agent.prompt(session, "Three?")
+        await agent.prompt(session, "/compact")
+        await agent.set_config_option(session, "model", ANTHROPIC)
+        await agent.prompt(session, "Four?")
+    assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 3
+    first, _, after_one, second, _, after_two, third, _, elsewhere = server.calls[1:]
+    for call in (first, second, third):
+        assert call.path == "/v1/responses/compact"
+        assert not call.mentions("<carried_over>")
+        assert not call.mentions("<recorded_facts>")
+    assert occurrences(after_one, "Rye alone.") == 1
+    for call in (after_one, after_two):
+        assert occurrences(call, "<carried_over>") == 1
+        assert occurrences(call, "Which flour is the oldest?") == 1
+    for call in (after_two, third, elsewhere):
+        assert not call.mentions("Rye alone.")  # which was taken back
+    assert elsewhere.path == "/v1/messages"
+    for request in ("Which flour is the oldest?", "Three?"):
+        assert occurrences(elsewhere, request) == 1
+    assert elsewhere.mentions("Never sell cakes.")
+
+
+async def test_the_prompt_of_a_running_turn_does_not_stand_among_openais_items_as_well(tmp_path: Path) -> None:
+    (tmp_path / "rye.txt").write_text("Rye.")
+    script = [
+        Reply("Yes."),
+        Reply(LONG * 5, tool_calls=[ToolCall("read", {"path": str(tmp_path / "rye.txt")})], usage=Usage(9_000, 400)),
+        Reply(LONG * 5, tool_calls=[ToolCall("read", {"path": str(tmp_path / "rye.txt")})], usage=Usage(17_000, 400)),
+        Reply("hidden"),
+        Reply("# Goal\nBread."),
+        Reply("Rye.", usage=Usage(900, 5)),
+    ]
+    async with (
+        model_server(script, "openai") as server,
+        session_with(tmp_path, server, env=WINDOW) as (agent, session),
+    ):
+        await agent.prompt(session, "One?")
+        await agent.prompt(session, "Which flour is it?")
+    asked = next(call for call in server.calls if call.path == "/v1/responses/compact")
+    assert occurrences(asked, "Which flour is it?") == 0
+    assert occurrences(server.calls[-1], "Which flour is it?") == 1
+    assert len(items(server.calls[-1])) == 1
 
 
 async def test_a_provider_without_a_compaction_of_its_own_says_so_by_hand(tmp_path: Path) -> None:

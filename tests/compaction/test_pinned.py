@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,11 @@ from acp_agent.compaction.pinned import (
     MODE_NOTE,
     QUOTE_TOKENS,
     add_pin,
-    remember,
     remove_pin,
-    render_pinned,
     render_pins,
 )
+from acp_agent.compaction.pinned import remember as remembered
+from acp_agent.compaction.pinned import render_pinned as rendered
 from acp_agent.compaction.rules import MAX_RULES
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
@@ -27,6 +28,7 @@ from acp_agent.conversation.messages import AssistantMessage, Image, Resource, R
 from acp_agent.errors import InvalidParamsError
 
 PLENTY = 1_000_000
+remember, render_pinned = partial(remembered, recall=True), partial(rendered, recall=True)
 HOSTILE = st.sampled_from(
     [
         "~~~",
@@ -287,8 +289,8 @@ def test_only_parts_that_there_are_have_a_heading() -> None:
         "## Plan": layer(Memory(), plan=(PlanEntry("a", "in_progress"),)),
         "## Language": layer(Memory(language="German")),
     }
-    for heading, rendered in heads.items():
-        assert [line for line in rendered.split("\n") if line.startswith("#")] == [heading]
+    for heading, shown in heads.items():
+        assert [line for line in shown.split("\n") if line.startswith("#")] == [heading]
     assert "mode: plan" in heads["## Mode and permissions"]
     assert "allowed without asking: shell: git" in layer(Memory(), grants=("edit", "shell: git"))
     assert "[in_progress] a" in heads["## Plan"]

@@ -47,12 +47,14 @@ def test_what_is_remembered_is_what_it_would_be_had_the_recipes_text_not_been_th
         typed(seq, text) if sent is None else ran(seq, text, f"{sent} You must never do this.")
         for seq, (text, sent) in enumerate(prompts, 1)
     ]
-    assert remember(Memory(), mixed[:cut], mixed[cut:], budget) == remember(Memory(), plain[:cut], plain[cut:], budget)
+    assert remember(Memory(), mixed[:cut], mixed[cut:], budget, recall=True) == remember(
+        Memory(), plain[:cut], plain[cut:], budget, recall=True
+    )
 
 
 def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
     entries = [ran(2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy.")]
-    memory = remember(Memory(), entries, (), PLENTY)
+    memory = remember(Memory(), entries, (), PLENTY, recall=True)
     assert memory.rules == (Quote(2, "Never touch legacy."),)
     assert memory.requests == (Quote(2, "/review src\nNever touch legacy."),)
 

@@ -110,6 +110,8 @@ class Model:
 class DownToo:
     """A provider's own compaction that cannot be asked."""
 
+    keeps_user_messages = False
+
     async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
         raise ModelUnavailableError("down")
 

@@ -156,7 +156,7 @@ def test_no_more_is_shortened_than_has_to_be(history: History, budget: int) -> N
 
 @given(st.text(st.characters(codec="utf-8"), max_size=2_000), st.integers(SHORTEST_PIECE, 1_500))
 def test_a_cut_text_is_no_longer_than_asked_and_begins_and_ends_as_it_did(text: str, limit: int) -> None:
-    cut = cut_middle(text, limit, LeftOut(123_456))
+    cut = cut_middle(text, limit, LeftOut(123_456, recall=True))
     assert len(cut) <= limit or cut == text
     if len(text) <= limit:
         assert cut == text

@@ -101,7 +101,7 @@ def test_a_splice_equals_a_compaction_at_once_and_what_came_since(
     assert round(context.cost, 6) == round(expected.cost, 6)
     # The layers say what is in force now, which a compaction at once could not know.
     assert layers(context) == [
-        *(layer.text for layer in frame(_carried(context), "", "")),
+        *(layer.text for layer in frame(_carried(context), "", "", recall=True)),
         *layers(expected)[1:],
     ]
     assert Context.from_log(spliced[context.fold_from - 1 :]) == context
@@ -114,7 +114,9 @@ def layers(context: Context) -> list[str]:
 
 
 def _carried(context: Context) -> str:
-    return render_pinned(context.memory, mode=context.mode, grants=sorted(context.grants), plan=context.plan)
+    return render_pinned(
+        context.memory, mode=context.mode, grants=sorted(context.grants), plan=context.plan, recall=True
+    )
 
 
 def test_the_prompt_of_a_turn_that_has_ended_meanwhile_is_not_lost() -> None:

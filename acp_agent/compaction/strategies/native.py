@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acp_agent.compaction.framing import frame
+from acp_agent.compaction.cuts import Cut
+from acp_agent.compaction.framing import frame, is_made_afresh
 from acp_agent.compaction.strategies.summary import SummaryStrategy
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verifying import verify
+from acp_agent.conversation.messages import Message, UserMessage
 from acp_agent.errors import CompactionError
 
 
@@ -30,7 +32,7 @@ class NativeStrategy:
         cut = task.cut()
         if cut is None:
             return None
-        messages = tuple(entry.message for entry in cut.summarised)
+        messages = _compactable(cut) if task.native.keeps_user_messages else cut.messages
         compacted = await task.calls.ask_native(
             task.native, replace(task.state.request, messages=messages), task.policy.prompt
         )
@@ -49,3 +51,19 @@ class NativeStrategy:
             draft = replace(summary, cut=cut)
         [portable] = frame("", draft.summary, "", recall=task.state.recall)
         return replace(draft, body=(replace(compacted.block, text=portable.text),))
+
+
+def _compactable(cut: Cut) -> tuple[Message, ...]:
+    """What is sent to be compacted where the user's messages come back word for word, and our own are taken for such:
+    without what is said again beside the result."""
+    stays = {pin.seq for pin in cut.pinned}
+    messages: list[Message] = []
+    for entry in cut.summarised:
+        message = entry.message
+        if entry.summary and isinstance(message, UserMessage):
+            parts = tuple(part for part in message.parts if not is_made_afresh(part))
+            if parts:
+                messages.append(replace(message, parts=parts))
+        elif not entry.note and entry.seq not in stays:
+            messages.append(message)
+    return tuple(messages)
