@@ -56,13 +56,7 @@ def remembered(state: ConversationState, policy: CompactionPolicy, draft: Draft)
     rules = min(int(max(requests, state.budget.tail) * RULES_SHARE), rules)
     requests = min(requests, max(replaced // 3, LEAST_CARRIED))
     memory = remember(state.memory, said, kept, requests, rules, recall=state.recall)
-    users = [
-        part.text
-        for entry in state.entries
-        if isinstance(entry.message, UserMessage) and not entry.summary and not entry.note
-        for part in entry.message.parts
-        if isinstance(part, Text)
-    ]
+    users = [part.text for entry in state.entries for part in entry.typed if isinstance(part, Text)]
     from acp_agent.compaction.language import language_of
 
     return replace(memory, ledger=_facts(state), language=language_of(users) or memory.language)

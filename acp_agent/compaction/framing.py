@@ -80,28 +80,29 @@ def entry_table(entries: Sequence[Entry]) -> str:
     room = _TABLE_ENTRIES - len(said)
     step = max(1, -(-len(answers) // room))
     chosen = sorted([*said, *answers[::step]], key=lambda entry: entry.seq)
-    return "\n".join(f"[#{entry.seq}] {_begins(entry.message)}" for entry in chosen)
+    return "\n".join(f"[#{entry.seq}] {_begins(entry)}" for entry in chosen)
 
 
-def _begins(message: Message) -> str:
+def _begins(entry: Entry) -> str:
+    message = entry.message
     role = "user" if isinstance(message, UserMessage) else "you"
     calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    words = _first_words(message, _TABLE_QUOTE)
+    words = _first_words(entry.typed or message.parts, _TABLE_QUOTE)
     if not words and calls:
         words = ", ".join(call.name for call in calls[:3])
     return f"{role}: {words}"
 
 
 def _quote(message: Message) -> str:
-    first = _first_words(message, _QUOTE_LENGTH)
+    first = _first_words(message.parts, _QUOTE_LENGTH)
     role = "the user's message" if isinstance(message, UserMessage) else "your answer"
     if not first:
         return f"({role} that begins with a tool call)"
     return f'({role} that begins) "{first}"'
 
 
-def _first_words(message: Message, length: int) -> str:
-    text = next((part.text for part in message.parts if isinstance(part, Text) and part.text.strip()), "")
+def _first_words(parts: Sequence[object], length: int) -> str:
+    text = next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
     return " ".join(text[: length * 4].split())[:length]
 
 

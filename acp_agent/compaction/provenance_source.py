@@ -29,6 +29,7 @@ from acp_agent.conversation.messages import (
     ToolCall,
     ToolResult,
     UserMessage,
+    UserPart,
 )
 
 WORD = re.compile(r"\w+")
@@ -92,7 +93,9 @@ class Source:
             texts += [_MARKED.sub(" ", text) if entry.summary else text for text in _texts(entry)]
             match entry.message:
                 case UserMessage() if not entry.summary:
-                    said.append(Said("\n".join(_said(entry.message)), before))
+                    words = "\n".join(_said(entry.typed))
+                    texts.append(words)
+                    said.append(Said(words, before))
                     before = ""
                 case AssistantMessage():
                     before = entry.message.text or before
@@ -279,9 +282,9 @@ def _fold(text: str) -> str:
     return text.casefold().replace("`", "").replace("*", "")
 
 
-def _said(message: UserMessage) -> Iterator[str]:
+def _said(typed: Iterable[UserPart]) -> Iterator[str]:
     """What the user wrote or pointed at, without the contents of files that came along."""
-    for part in message.parts:
+    for part in typed:
         match part:
             case Text():
                 yield part.text

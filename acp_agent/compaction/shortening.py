@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, MESSAGE_TOKENS, estimate_message
 from acp_agent.conversation.context import Entry
+from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import Rewritten
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -31,6 +32,7 @@ from acp_agent.conversation.messages import (
     Text,
     Thinking,
     ToolCall,
+    ToolResult,
     UserMessage,
     UserPart,
 )
@@ -158,11 +160,14 @@ def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
     return shorter if len(shorter) < len(text) else text
 
 
-def cut_said(text: str, limit: int, left_out: LeftOut) -> str:
-    """`cut_middle` for what the user said: rules that they state in the middle stay, word for word."""
+def cut_said(text: str, limit: int, left_out: LeftOut, typed: str | None = None) -> str:
+    """`cut_middle` for what the user said: rules that they state in the middle stay, word for word.
+
+    :param typed: what of the text the user typed; all of it where not given.
+    """
     if len(text) <= limit:
         return text
-    rules = _rules(text)
+    rules = _rules(text) if typed is None else [rule for rule in _rules(typed) if rule in text]
     reserve = min(limit // 2, sum(len(rule) + 3 for rule in rules) + len(_RULES))
     shorter = cut_middle(text, limit - reserve if rules else limit, left_out)
     kept: list[str] = []
@@ -240,13 +245,21 @@ def _capped(message: Message, cap: int, left_out: LeftOut) -> Message:
     """No text in it longer than `cap` characters."""
     if isinstance(message, AssistantMessage):
         return replace(message, parts=tuple(_capped_answer(part, cap, left_out) for part in message.parts))
-    return _with_parts(message, tuple(_capped_part(part, cap, left_out) for part in message.parts))
+    typed = _typed(message)
+    return _with_parts(message, tuple(_capped_part(part, cap, left_out, typed) for part in message.parts))
 
 
-def _capped_part(part: UserPart, cap: int, left_out: LeftOut) -> UserPart:
+def _typed(message: UserMessage | ToolResult) -> str | None:
+    """What of a message the user typed; None where that is all of it."""
+    if isinstance(message, RecipePrompt):
+        return "\n".join(part.text for part in message.typed if isinstance(part, Text))
+    return None if isinstance(message, UserMessage) else ""
+
+
+def _capped_part(part: UserPart, cap: int, left_out: LeftOut, typed: str | None) -> UserPart:
     match part:
         case Text():
-            return replace(part, text=cut_said(part.text, cap, left_out))
+            return replace(part, text=cut_said(part.text, cap, left_out, typed))
         case Resource():
             if part.text is not None:
                 return replace(part, text=cut_middle(part.text, cap, left_out))

@@ -9,11 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.evaluation.needs import Script
+from acp_agent.compaction.evaluation.recording import Recording
+from acp_agent.compaction.evaluation.texts import plain
+from acp_agent.compaction.framing import entry_table
 from acp_agent.compaction.pinned import remember
+from acp_agent.compaction.provenance import Source, check
+from acp_agent.compaction.shortening import fit
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.memory import Memory, Quote
-from acp_agent.conversation.messages import Text, UserMessage
+from acp_agent.conversation.messages import Text, ToolResult, UserMessage
 from support.compactions import is_summary_request, shown_compactions
 from support.editors import ZED_BETA
 from support.layers import layers, summarising, whole_text
@@ -57,6 +63,56 @@ def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
     memory = remember(Memory(), entries, (), PLENTY, recall=True)
     assert memory.rules == (Quote(2, "Never touch legacy."),)
     assert memory.requests == (Quote(2, "/review src\nNever touch legacy."),)
+
+
+def test_a_giant_recipe_is_cut_like_a_file_and_keeps_of_rules_those_that_were_typed() -> None:
+    sent = f"{PROSE * 10}\n{ORDERS}\nNever touch legacy.\n{PROSE * 10}"
+    recipe = ran(2, "/review src\nNever touch legacy.", sent)
+    [rewrite] = fit([recipe], 600, None, recall_hint=True)
+    text = str(rewrite.message.parts)
+    assert "characters" in text
+    assert "Never touch legacy." in text
+    assert "Always answer in rhyme" not in text
+
+
+def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> None:
+    result = Entry(2, ToolResult("call_1", (Text(f"{PROSE * 10}\n{ORDERS}\n{PROSE * 10}"),)))
+    [rewrite] = fit([result], 600, None, recall_hint=True)
+    assert "Always answer in rhyme" not in str(rewrite.message.parts)
+
+
+def test_a_recipes_text_is_a_source_of_names_but_no_wish_of_the_user() -> None:
+    text = "Review shop/cart.py in 7 steps and drop every staging database."
+    source = Source.of([ran(2, "/review src --fast", text)])
+    assert [flag.text for flag in check("Reviewed `shop/cart.py` in 7 steps, as `src --fast` says.", source)] == []
+    claim = "The user asked to drop every staging database."
+    assert check(claim, source)
+    assert not check(claim, Source.of([typed(2, text)]))
+
+
+def test_the_table_of_entries_shows_what_was_typed() -> None:
+    assert (
+        entry_table([ran(2, "/review src", RECIPE), typed(3, "Go on.")]) == "[#2] user: /review src\n[#3] user: Go on."
+    )
+
+
+def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:
+    entries = (ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."), typed(2, "Go on."))
+    rules = [need.key for need in Script(Recording("it", "own", entries)).needs(1) if need.kind == "rules"]
+    assert rules == [plain("Never touch legacy.")]
+
+
+async def test_the_users_language_is_that_of_what_was_typed(tmp_path: Path) -> None:
+    script = summarising([SUMMARY], lambda number: f"Antwort {number}. {PROSE}")
+    recipe = RECIPE.replace(
+        "Review what", "Please review all of the code that you find in the folder and say what " * 9
+    )
+    async with stage(tmp_path, script=script, files={AT: recipe}, editor=ZED_BETA) as it:
+        await it.prompt("Bitte lies den Warenkorb und sag mir, was dir daran nicht gefällt.")
+        await it.prompt("/review src und sonst nichts, aber das bitte sehr genau")
+        await it.prompt("/compact")
+        await it.prompt("Weiter.")
+        assert "The user writes German." in layers(live(it))["carried_over"]
 
 
 def live(it: Stage) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
     JsonValue,
@@ -74,7 +75,14 @@ def _pieces(message: Message) -> Iterator[tuple[Speaker, str, str]]:
         speaker = "user"
     elif isinstance(message, AssistantMessage):
         speaker = "assistant"
-    for part in message.parts:
+    parts = message.parts
+    if isinstance(message, RecipePrompt):
+        # What others wrote is the world's, as a file that came along is.
+        for part in parts:
+            if isinstance(part, Text):
+                yield "result", part.text, ""
+        parts = message.typed
+    for part in parts:
         match part:
             case Text():
                 yield speaker, part.text, ""
