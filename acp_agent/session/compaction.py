@@ -107,11 +107,15 @@ class SessionCompaction:
         """
         active = await self._active()
         if limit == "tokens":
-            # The window is smaller than is known, or we count too little: what was refused is more than fits, by our
-            # count. Remembered, or every turn would have to be refused first.
+            # The window is smaller than is known, or we count too little. Remembered, or every turn would have to be
+            # refused first.
             used = (await self._host.filled(active)).used
+            # What was refused is more than fits, by our count; unless it was so together with the answer's limit alone.
             fits = int(used * SURE_SHARE)
-            self._host.models.learn_limit(active.name, fits if maximum is None else min(fits, maximum))
+            if maximum is not None:
+                asked = active.budget.output(used, active.max_output_tokens)
+                fits = maximum if used + asked > maximum else min(fits, maximum)
+            self._host.models.learn_limit(active.name, fits)
             active = await self._active()
         await self.automatic.make_room(active, limit)
 

@@ -228,3 +228,33 @@ async def test_a_limit_of_tokens_in_a_minute_teaches_no_window_and_compacts_noth
             assert shown_compactions(agent) == []
             await it.ask()
             assert set(it.windows()) == {128_000}
+
+
+async def test_a_refusal_for_want_of_room_for_the_answer_teaches_the_whole_window_that_it_names(tmp_path: Path) -> None:
+    says = (
+        "This model's maximum context length is {most} tokens. However, you requested {all} tokens ({asked} in the "
+        "messages, {answer} in the completion). Please reduce the length of the messages or completion."
+    )
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        asked, room = size(body), int(body.get("max_tokens") or body["max_completion_tokens"])
+        if strict and asked + room > TAKES:
+            totals.append((asked, room))
+            text = says.format(most=TAKES, all=asked + room, asked=asked, answer=room)
+            error = {"message": text, "type": "invalid_request_error", "code": 400}
+            return Reply(http_status=400, body={"error": error})
+        return Reply(SUMMARY if asks_for_summary(body) else LONG)
+
+    totals: list[tuple[int, int]] = []
+    strict = False
+    async with model_server(answer, "chat", context_window=None) as server:
+        server.write_config(tmp_path, {"compaction": {"prepare": False}})
+        env = server.env() | {"ACP_AGENT_MODEL": "local/some-model"}
+        async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+            talk = Talk(agent, server, await agent.new_session(tmp_path))
+            await talk.ask()
+            strict = True
+            await talk.ask()
+            assert totals
+            assert all(asked < TAKES for asked, _ in totals)
+            assert talk.windows()[-1] == TAKES
