@@ -18,7 +18,7 @@ from acp_agent.llm import anthropic_wire
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import ModelRequest
 from support.dialogues import asks_for_summary, check_continues
-from support.replies import Reply
+from support.replies import Reply, Usage
 from support.stage import stage
 
 MODELS = ["claude-3-7-sonnet", "claude-opus-4", "claude-haiku-4-5"]
@@ -123,3 +123,20 @@ async def test_a_session_up_to_its_compaction_and_the_summary_request_think_alik
             {"type": "enabled", "budget_tokens": 5_000}
         ] * (len(live) + 2)
         check_continues(summary, live[-1])
+
+
+async def test_a_summary_request_at_the_edge_of_a_step_thinks_as_the_live_request_does_and_fits(tmp_path: Path) -> None:
+    said = "The cart adds up prices. " * 24_000
+    script = [Reply("Hello."), Reply("Yes.", usage=Usage(158_990, 10)), Reply("# Goal\nA cart.")]
+    env = {"ACP_AGENT_MODEL": "anthropic/claude-haiku-4-5"}
+    config = {"thought_level": "high", "compaction": {"prepare": False}}
+    async with stage(tmp_path, script=script, config=config, env=env) as it:
+        await it.prompt("Hello?")
+        await it.prompt(said)
+        await it.prompt("/compact")
+        _, live, summary = [call.body for call in it.server.calls]
+        assert summary["thinking"] == live["thinking"] == {"type": "enabled", "budget_tokens": 24_576}
+        # What the live request would get now; the recipe comes on top of what is in use.
+        assert summary["max_tokens"] * 2 >= 24_576 * 3
+        assert 159_000 + summary["max_tokens"] + LONGEST_RECIPE <= 200_000
+        check_continues(summary, live)

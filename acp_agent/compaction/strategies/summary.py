@@ -67,12 +67,16 @@ class _Dialogue:
                 f"it ({task.window:,}), so it cannot be summarised in one piece.",
                 "The history is unchanged.",
             )
-        limit = task.max_output_tokens
-        if task.policy.summary is not None and state.request.thought_level not in _THINKS:
+        limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
+        if task.policy.summary is not None and not thinks:
             # Thoughts count as output as well; and where they are given a share of it, another bound would be another
             # way to think, for which the provider's cache holds nothing.
             limit = min(limit, task.policy.summary)
         output = replace(state.budget, window=task.window).output(used, limit)
+        live = state.request.max_output_tokens
+        if thinks and task.writer is None and used + live <= task.window:
+            # The same for a bound that is smaller by what is asked here; what is added may take from the margin.
+            output = live
         model = task.writer.model if task.writer else state.request.model
         self._request: ModelRequest = replace(state.request, model=model, max_output_tokens=output)
 
