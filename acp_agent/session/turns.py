@@ -114,9 +114,10 @@ class SessionTurns:
         for text in host.take_untold():
             await self._note(text)
         result = await run_turn(host, self._tools, turn_limits(host.settings, run))
-        if run is not None and result.answer is not None:
+        if run is not None and result.answer is not None and result.stop_reason == "end_turn":
             await host.compaction.after_recipe(run, result.answer.text)
-        await host.compaction.automatic.end_turn()
+        if result.stop_reason != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
+            await host.compaction.automatic.end_turn()
         return result.stop_reason
 
     async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
