@@ -28,9 +28,6 @@ from acp_agent.turn.calls import view_of
 from acp_agent.turn.loop import run_turn
 from acp_agent.turn.updates import AgentSaid, CallFinished, TitleUpdated
 
-CLOSE_SECONDS = 2.0
-"""Bound on what a cancelled turn may still write."""
-
 
 class SessionTurns:
     """Answers the prompts of one session, one at a time.
@@ -58,7 +55,7 @@ class SessionTurns:
             stop = await self._run(ticket.parts)
             await self._close_turn(stop, None)
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            with anyio.CancelScope(shield=True):
                 await self._close_turn("cancelled", None)
                 if self._host.context.prompted == prompted:
                     await self._log_unasked(ticket.parts)
@@ -152,13 +149,15 @@ class SessionTurns:
             return
         open_calls = {call.id: call for call in context.open_calls}
         closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted", self.view_of)
-        try:
-            await self._host.append(*closing, TurnEnded(stop, error))
-        finally:
-            # Also where another process has taken the session over: what is open in the editor has to end there.
-            for event in closing:
-                if isinstance(event, ToolReturned):
-                    await self._host.show(_failed_call(open_calls[event.result.call_id], event))
+        # Also for an editor that does not read for a while: who shows something waits, until the connection ends.
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._host.append(*closing, TurnEnded(stop, error))
+            finally:
+                # Also where another process has taken the session over: what is open in the editor has to end there.
+                for event in closing:
+                    if isinstance(event, ToolReturned):
+                        await self._host.show(_failed_call(open_calls[event.result.call_id], event))
 
     async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
         """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""

@@ -121,11 +121,13 @@ async def _refusal(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Li
 async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:
     result = ToolResult(call.id, outcome.parts, outcome.is_error)
     plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
-    await host.append(ToolReturned(result, outcome.view, outcome.files), *plan)
     status = "failed" if outcome.is_error else "completed"
-    await host.show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
-    if outcome.plan is not None:
-        await host.show(PlanUpdated(outcome.plan))
+    # A cancel that comes now is too late: what is in the log is what the user is told, however slow the editor is.
+    with anyio.CancelScope(shield=True):
+        await host.append(ToolReturned(result, outcome.view, outcome.files), *plan)
+        await host.show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
+        if outcome.plan is not None:
+            await host.show(PlanUpdated(outcome.plan))
 
 
 def _failed(view: CallView, message: str) -> Outcome:
