@@ -83,6 +83,7 @@ class SessionHost:
         self._asked: ActiveModel | None = None
         self._untold: list[str] = []
         self._tasks: TaskGroup | None = None
+        self._silent = False
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
@@ -116,8 +117,13 @@ class SessionHost:
         await self.log.append(*events)
 
     async def show(self, update: Update) -> None:
-        """Let the user see something."""
-        await self.client.show(update)
+        """Let the user see something, until `fall_silent`."""
+        if not self._silent:
+            await self.client.show(update)
+
+    def fall_silent(self) -> None:
+        """Show nothing from now on: the session was closed, and its editor knows it no more."""
+        self._silent = True
 
     async def leave_out(self, turn_from: int) -> None:
         """Take a turn out of the context, since its prompt was refused, and tell the user what the context is now. What

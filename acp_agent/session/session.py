@@ -91,14 +91,17 @@ class Session:
                 self._release()
 
     async def close(self) -> None:
-        """Answer every prompt with `cancelled`, end the running turn and take no more."""
+        """Answer every prompt with `cancelled`, end the running turn, take no more, and show nothing any more."""
         self._release()
         if self._running is not None:
             self._turn_scope.cancel()
-        await self._idle.wait()
-        # Before somebody else reads the log, which is told what a summary cost that nobody will use.
-        await self.host.give_up()
-        self._serving.cancel()
+        try:
+            await self._idle.wait()
+            # Before somebody else reads the log, which is told what a summary cost that nobody will use.
+            await self.host.give_up()
+        finally:
+            self._serving.cancel()
+            self.host.fall_silent()
         await self.host.models.aclose()
 
     def _release(self) -> None:

@@ -123,3 +123,15 @@ async def test_a_session_that_had_no_model_to_ask_goes_on_once_its_user_has_set_
         assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
         await agent.request(how, {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
         assert await agent.prompt(session, "Hello", timeout=30) == {"stopReason": "end_turn"}
+
+
+async def test_nothing_is_sent_of_a_session_that_was_closed_right_after_it_was_opened(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Hi.")) as it:
+        await it.prompt()
+        async with it.restarted() as later:
+            for _ in range(10):
+                await later.agent.load(it.session, it.folder)
+                await later.agent.request("session/close", {"sessionId": it.session})
+                heard = len(later.agent.lines)
+                await later.agent.request("session/list", {})
+                assert later.agent.methods_between(heard) == ["response session/list"]
