@@ -36,10 +36,11 @@ from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.options import session_options
 from acp_agent.session.services import Services
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import AgentSaid, Notice, Update, UsageUpdated
+from acp_agent.turn.updates import AgentSaid, Notice, Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.session.compaction import SessionCompaction
@@ -84,6 +85,7 @@ class SessionHost:
         self._untold: list[str] = []
         self._tasks: TaskGroup | None = None
         self._silent = False
+        self._doubted = False
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
@@ -256,6 +258,33 @@ class SessionHost:
                 await self.tell(f"A recipe was left out. {error}")
             self._library = library
         return self._library
+
+    def doubt_settings(self) -> None:
+        """A turn failed for what the user may mend in a file: the next one reads the settings anew."""
+        self._doubted = True
+
+    async def renew_settings(self) -> None:
+        """Take the settings as they are on the disk now, with models made of them, where they were doubted.
+
+        :raises ConfigError: they are wrong. They stay in doubt, and all is as it was.
+        """
+        if not self._doubted:
+            return
+        settings = await anyio.to_thread.run_sync(self._services.settings, self._directories[0])
+        await self.give_up()
+        # It knows the models by which it was asked last, and what has failed with them.
+        self.__dict__.pop("compaction", None)
+        former, self.models = self.models, SessionModels(self._services.models(settings))
+        self.settings, self._asked, self._doubted = settings, None, False
+        if self._tasks is not None:
+            self.models.run_in(self._tasks)
+        await former.aclose()
+        await self.show(OptionsUpdated(await self.options()))
+
+    async def options(self) -> tuple[Option, ...]:
+        """What may be chosen, and what is, for menus."""
+        name = await self.models.name(self.context.model)
+        return session_options(self.context, name, await self.models.choices())
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

@@ -17,7 +17,7 @@ from acp_agent.errors import AgentError, SessionNotFoundError
 from acp_agent.session.commands import BUILT_IN, commands
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
-from acp_agent.session.options import change_event, session_options
+from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
 from acp_agent.session.turns import SessionTurns
 from acp_agent.tools.registry import ToolRegistry
@@ -125,9 +125,7 @@ class Session:
 
     async def options(self) -> tuple[Option, ...]:
         """The options as they stand, for menus."""
-        host = self.host
-        name = await host.models.name(host.context.model)
-        return session_options(host.context, name, await host.models.choices())
+        return await self.host.options()
 
     async def set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
         """Change an option at once, also while a turn runs.

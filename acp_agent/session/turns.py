@@ -18,7 +18,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
-from acp_agent.errors import AgentError, CompactionError, ModelRequestError
+from acp_agent.errors import AgentError, CompactionError, ConfigError, ModelAuthError, ModelRequestError
 from acp_agent.session.commands import REPORTS, UNDO, RecipeRun, builtin_command, recipe_run, turn_limits
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
@@ -65,6 +65,8 @@ class SessionTurns:
             await self._close_turn("error", str(error))
             raise await self._left_out(error, turn_from) from error
         except AgentError as error:
+            if isinstance(error, ModelAuthError | ConfigError):
+                self._host.doubt_settings()
             await self._close_turn("error", str(error))
             raise
         except Exception as error:
@@ -78,15 +80,16 @@ class SessionTurns:
         if self._host.context.turn_from is not None:
             closing = closing_events(self._host.context, "interrupted", self.view_of)
             await self._host.append(*closing, TurnEnded("interrupted"), await self._host.read_instructions())
-        self._host.compaction.automatic.begin_turn()
-        await self._host.models.begin_turn()
 
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
         host = self._host
         try:
+            await host.renew_settings()
+            host.compaction.automatic.begin_turn()
+            await host.models.begin_turn()
             run = recipe_run(await host.library(), parts)
         except Exception:
-            # Whatever is wrong with the recipes, the prompt is kept.
+            # Whatever is wrong with the settings or the recipes, the prompt is kept.
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             raise
         if run is not None and run.compacts:
