@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -28,6 +28,10 @@ from acp_agent.storage.store import SessionPage
 PREWARM_SECONDS = 1.0
 """Calm after a session was opened before its model's SDK is loaded: it must not slow down the opening itself."""
 
+CLOSING_SECONDS = 5.0
+"""How long a session may still take to close, and to open again, once nobody waits for it any more."""
+
+T = TypeVar("T")
 ClientFor: TypeAlias = Callable[[str], SessionClient]
 """Makes the client of the session with this id."""
 
@@ -70,18 +74,23 @@ class SessionManager:
         return self._start(host)
 
     async def open(self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
-        """Open a session that was made before; one that is open already is closed first, as by `close`.
+        """Open a session that was made before; one that is open already is closed first, as by `close`. A cancel waits
+        until it is open again: who asked may go on with it, or open it once more.
 
         :raises SessionNotFoundError: no such session.
         :raises InvalidParamsError: a path is relative.
         """
         directories = _directories(cwd, additional)
-        async with self._opening:
+
+        async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
             await self._close_if_open(session_id)
             await self._services.store.record(session_id)
             host = await self._host(session_id, client(session_id), directories, None)
             return self._start(host)
+
+        async with self._opening:
+            return await _to_its_end(reopened)
 
     def get(self, session_id: str) -> Session:
         """An open session.
@@ -107,12 +116,12 @@ class SessionManager:
         """
         self.get(session_id)
         async with self._opening:
-            await self._close_if_open(session_id)
+            await _to_its_end(partial(self._close_if_open, session_id))
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good; an unknown one is no error."""
         async with self._opening:
-            await self._close_if_open(session_id)
+            await _to_its_end(partial(self._close_if_open, session_id))
             await self._services.store.delete(session_id)
 
     async def replay(self, session: Session) -> None:
@@ -163,6 +172,34 @@ async def _prewarm(session: Session, *, is_first: bool) -> None:
     if is_first:
         # An SDK is a hundred thousand objects that stay; a garbage collection among them stops a turn for 0.1 s.
         gc.freeze()
+
+
+async def _to_its_end(work: Callable[[], Awaitable[T]]) -> T:
+    """Do what must not be left half done: half a closing leaves a session that nobody finds and that works on. A cancel
+    waits for the end, but not for ever: a disk may hang."""
+    done: list[T] = []
+    failure: Exception | None = None
+    scope = anyio.CancelScope(shield=True)
+    ended = anyio.Event()
+
+    async def run() -> None:
+        nonlocal failure
+        with scope:
+            try:
+                done.append(await work())
+            except Exception as error:  # raised below, outside of the task group
+                failure = error
+        ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            await ended.wait()
+        finally:
+            scope.deadline = anyio.current_time() + CLOSING_SECONDS
+    if failure is not None:
+        raise failure
+    return done[0]
 
 
 def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:

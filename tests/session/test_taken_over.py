@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from support.client import AgentError
-from support.editors import AVANTE, ZED_BETA
+from support.editors import AVANTE, BARE, ZED_BETA
 from support.replies import Reply, ToolCall, Usage
 from support.stage import PATIENCE, stage
 
@@ -29,6 +29,23 @@ async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_
         assert (replayed["kind"], replayed["status"]) == ("execute", "failed")
         assert replayed["title"].startswith("echo begun")
         assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("how", ["session/load", "session/resume"])
+async def test_a_session_whose_opening_was_taken_back_while_its_turn_ended_goes_on(tmp_path: Path, how: str) -> None:
+    stubborn = ToolCall("shell", {"command": "trap '' TERM; echo begun; while :; do sleep 0.1; done"})
+    replies = [Reply(tool_calls=[stubborn]), Reply("Here.")]
+    async with stage(tmp_path, *replies, mode="full-access", editor=BARE) as it:
+        running = await it.agent.start_prompt(it.session, "Run it")
+        await it.agent.wait_for(lambda line: b"begun\\n" in line.raw and b"tool_call_update" in line.raw, PATIENCE)
+        params = {"sessionId": it.session, "cwd": str(it.folder), "mcpServers": []}
+        opening = await it.agent.start_request(how, params)
+        await opening.cancel()
+        with pytest.raises(AgentError) as error:
+            await opening.result(PATIENCE)
+        assert error.value.code == -32800
+        assert await running.result() == {"stopReason": "cancelled"}
+        assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
 async def test_a_session_that_is_loaded_while_it_is_closed_works(tmp_path: Path) -> None:
