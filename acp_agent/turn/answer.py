@@ -1,56 +1,76 @@
-"""Streaming one answer of the model: shown as it comes, checkpointed in the log, appended once when it is whole."""
+"""Streaming one answer of the model: saved and shown as it comes, appended once more when it is whole."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import anyio
 
 from acp_agent.conversation.events import AssistantAnswered, PartialAnswer
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, ToolCall, new_id
-from acp_agent.errors import ModelStreamError, StorageError
+from acp_agent.errors import ModelStreamError
 from acp_agent.llm.provider import Answered, ModelRequest, Retrying, TextDelta, ThinkingDelta
 from acp_agent.turn.host import TurnHost
 from acp_agent.turn.updates import AgentSaid, AgentThought, Notice
 
-CHECKPOINT_SECONDS = 0.25
-"""How much of an answer, in time, a killed agent may forget."""
-CLOSE_SECONDS = 2.0
-"""Bound on what is still written to the log after a cancel."""
+GATHER_SECONDS = 0.05
+"""How long what streams is gathered behind something that was shown, so that it is saved and shown together."""
+MAX_GATHERED = 65_536
+"""Characters that may wait to be shown; the model is read no further while an editor takes no more."""
 
 
 @dataclass(slots=True)
-class _Unsaved:
-    """What streamed since the last checkpoint."""
+class _Streamed:
+    """What streamed, on its way into the log and from there to the user."""
 
+    host: TurnHost
     message_id: str
-    text: str = ""
-    thinking: str = ""
+    arrived: anyio.Event = field(default_factory=anyio.Event)
+    _deltas: list[TextDelta | ThinkingDelta] = field(default_factory=list[TextDelta | ThinkingDelta])
+    _size: int = 0
+    _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
-    def take(self) -> PartialAnswer:
-        event = PartialAnswer(self.message_id, self.text, self.thinking)
-        self.text = self.thinking = ""
-        return event
+    async def add(self, delta: TextDelta | ThinkingDelta) -> None:
+        """Take one in; waits where too much is on its way."""
+        self._deltas.append(delta)
+        self._size += len(delta.text)
+        self.arrived.set()
+        if self._size >= MAX_GATHERED:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Save what has come, then show it: nothing is on the screen that a kill could lose. Not to be cancelled in
+        between, or it were saved and never seen."""
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                deltas, self._deltas, self._size = self._deltas, [], 0
+                if not deltas:
+                    return
+                text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+                thinking = "".join(delta.text for delta in deltas if isinstance(delta, ThinkingDelta))
+                await self.host.append(PartialAnswer(self.message_id, text, thinking))
+                for kind, neighbours in groupby(deltas, type):
+                    joined = "".join(delta.text for delta in neighbours)
+                    update = AgentSaid if kind is TextDelta else AgentThought
+                    await self.host.show(update(self.message_id, joined))
 
 
 async def stream_answer(host: TurnHost, request: ModelRequest) -> AssistantMessage:
     """Ask the model once and append its answer to the log.
 
-    However this ends, everything that the user has seen of the answer is in the log.
+    However this ends, everything that streamed is in the log, and the user has seen it.
 
     :returns: the answer as appended; its calls have ids of ours, and no calls where it was cut off.
     :raises ModelError: see `Provider.stream`.
     """
     message_id = new_id("msg")
-    unsaved = _Unsaved(message_id)
+    streamed = _Streamed(host, message_id)
     try:
-        answered = await _show(host, request, unsaved)
-    except BaseException:
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-            if unsaved.text or unsaved.thinking:
-                await host.append(unsaved.take())
-        raise
+        answered = await _stream(host, request, streamed)
+    finally:
+        await streamed.flush()
     message = AssistantMessage(
         message_id, _own_parts(answered), host.context.model, answered.stop_reason, answered.usage
     )
@@ -58,38 +78,31 @@ async def stream_answer(host: TurnHost, request: ModelRequest) -> AssistantMessa
     return message
 
 
-async def _show(host: TurnHost, request: ModelRequest, unsaved: _Unsaved) -> Answered:
-    waiting = anyio.Event()
+async def _stream(host: TurnHost, request: ModelRequest, streamed: _Streamed) -> Answered:
     answered: Answered | None = None
 
     # A failure in here is passed on by itself, not in the group that the task group would make of it.
     failure: Exception | None = None
 
-    async def checkpoint() -> None:
-        nonlocal waiting, failure
+    async def show() -> None:
+        nonlocal failure
         try:
             while True:
-                await waiting.wait()
-                await anyio.sleep(CHECKPOINT_SECONDS)
-                waiting = anyio.Event()
-                await host.append(unsaved.take())
-        except StorageError as error:
+                await streamed.arrived.wait()
+                streamed.arrived = anyio.Event()
+                await streamed.flush()
+                await anyio.sleep(GATHER_SECONDS)
+        except Exception as error:
             failure = error
             tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(checkpoint)
+        tasks.start_soon(show)
         try:
             async with aclosing(host.call_model(request)) as stream:
                 async for event in stream:
-                    if isinstance(event, TextDelta):
-                        unsaved.text += event.text
-                        waiting.set()
-                        await host.show(AgentSaid(unsaved.message_id, event.text))
-                    elif isinstance(event, ThinkingDelta):
-                        unsaved.thinking += event.text
-                        waiting.set()
-                        await host.show(AgentThought(unsaved.message_id, event.text))
+                    if isinstance(event, TextDelta | ThinkingDelta):
+                        await streamed.add(event)
                     elif isinstance(event, Retrying):
                         await host.show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
                     else:

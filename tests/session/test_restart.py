@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from support.client import AgentProcess, connected_agent
 from support.compactions import bare, both_editors, messages, said, shown_compactions
 from support.editors import ZED, ZED_BETA, Editor
 from support.models import Reply, ToolCall, Usage, model_server
 from support.repo import make_repo
-from support.stored import wait_logged
 
 LONG = "The cart adds prices. " * 60
 
@@ -115,7 +115,6 @@ async def test_what_was_on_the_screen_when_the_agent_was_killed_is_replayed_and_
             await agent.prompt(session, "One?")
             await agent.start_prompt(session, "Two?")
             await agent.until(lambda: "It forgets " in agent.text())
-            await wait_logged(tmp_path, "partial_answer")
             await kill(agent)
         server.add(Reply("Three."))
         async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
@@ -128,6 +127,21 @@ async def test_what_was_on_the_screen_when_the_agent_was_killed_is_replayed_and_
             assert shown(agent, begun)[-4:-2] == seen
         texts = [said(message) for message in messages(server.calls[-1].body)]
         assert texts == ["One?", "One.", "Two?", "It forgets ", "Three?"]
+
+
+@pytest.mark.parametrize("words", [1, 40])
+async def test_no_word_that_was_shown_is_lost_whenever_the_agent_is_killed(tmp_path: Path, words: int) -> None:
+    answer = Reply([f"w{number:03} " for number in range(400)], delay=0.005)
+    async with model_server([answer]) as server:
+        async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+            session = await agent.new_session(tmp_path)
+            await agent.start_prompt(session, "Count")
+            await agent.until(lambda: len(agent.text()) >= 5 * words, 20)
+            await kill(agent)
+            seen = agent.text()
+        async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+            await agent.load(session, tmp_path)
+            assert agent.text().startswith(seen)
 
 
 async def test_calls_that_a_kill_left_open_are_shown_as_failed_and_answered_for_the_model(tmp_path: Path) -> None:
