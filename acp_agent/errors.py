@@ -3,7 +3,9 @@
     AgentError                     a sentence for the person at the editor
     ├── ConfigError                a setting is wrong; names file, line and key
     ├── RecipeError                a recipe is wrong; names file and line
+    │   └── RecipeArgumentError    what was typed behind its name does not fit  (-32602)
     ├── InvalidParamsError         a request's parameters make no sense         (-32602)
+    ├── QueueFullError             too many prompts wait in a session           (-32600)
     ├── SessionNotFoundError       no such session                              (-32002)
     ├── StorageError               the session store cannot do what was asked
     │   └── SessionConflictError   somebody else appended to the log meanwhile
@@ -70,10 +72,22 @@ class RecipeError(AgentError):
         super().__init__(located(message, source=source, line=line))
 
 
+class RecipeArgumentError(RecipeError):
+    """What was typed behind a recipe's name does not fit the recipe, which is right."""
+
+    code = -32602
+
+
 class InvalidParamsError(AgentError):
     """A request is well-formed JSON-RPC, but what it asks for is impossible."""
 
     code = -32602
+
+
+class QueueFullError(AgentError):
+    """A session takes no more prompts before one is answered; those that wait are unharmed."""
+
+    code = -32600
 
 
 class SessionNotFoundError(AgentError):
@@ -163,6 +177,12 @@ class ContextOverflowError(ModelRequestError):
 
 class ModelStreamError(ModelError):
     """The stream broke off after part of the answer had been shown."""
+
+
+def sentence(error: Exception) -> str:
+    """An error's text so that another sentence may follow: a provider's words need not end with a full stop."""
+    text = str(error)
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from acp_agent.errors import RecipeError
+from acp_agent.errors import RecipeArgumentError
 from acp_agent.recipes.model import Recipe
 
 _ARGUMENT = re.compile(
@@ -52,17 +52,17 @@ def join_arguments(values: Mapping[str, str], rest: str) -> str:
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
     """Read `NAME=VALUE` words, of which each has to be an argument of the recipe.
 
-    :raises RecipeError: one has another form, or names no argument.
+    :raises RecipeArgumentError: one has another form, or names no argument.
     """
     known = [argument.name for argument in recipe.arguments]
     values: dict[str, str] = {}
     for word in words:
         name, separator, value = word.partition("=")
         if not separator:
-            raise RecipeError(f"{word!r} is no argument; write it as NAME=VALUE")
+            raise RecipeArgumentError(f"{word!r} is no argument; write it as NAME=VALUE")
         if name not in known:
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
-            raise RecipeError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
+            raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
         values[name] = value
     return values
 

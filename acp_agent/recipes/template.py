@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from acp_agent.config.document import did_you_mean
-from acp_agent.errors import RecipeError
+from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.model import Recipe
 
 if TYPE_CHECKING:
@@ -136,11 +136,11 @@ def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
             near = get_close_matches(name, known, n=1)
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
             hint = f"did you mean `{near[0]}`?" if near else takes
-            raise RecipeError(f"the recipe `{recipe.name}` has no argument `{name}`; {hint}", source=source)
+            raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {hint}", source=source)
     for argument in recipe.arguments:
         if argument.required and argument.default is None and argument.name not in given:
             what = f" ({argument.description})" if argument.description else ""
-            raise RecipeError(
+            raise RecipeArgumentError(
                 f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
                 f"begin with it, as in `/{recipe.name} {argument.name}=…`",
                 source=source,

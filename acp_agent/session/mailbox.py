@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import anyio
 
 from acp_agent.conversation.messages import UserPart
-from acp_agent.errors import AgentError
+from acp_agent.errors import QueueFullError
 
 CAPACITY = 64
 """Prompts that may wait behind the running one; more than any person types, and a bound for a client gone wild."""
@@ -55,10 +55,10 @@ class Mailbox:
     def put(self, ticket: Ticket) -> None:
         """Add a prompt.
 
-        :raises AgentError: too many are waiting.
+        :raises QueueFullError: too many are waiting.
         """
         if len(self._waiting) >= CAPACITY:
-            raise AgentError(
+            raise QueueFullError(
                 f"{CAPACITY} prompts already wait in this session. Wait for an answer, or cancel the running one."
             )
         self._waiting.append(ticket)

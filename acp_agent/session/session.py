@@ -53,7 +53,8 @@ class Session:
     def submit(self, parts: tuple[UserPart, ...]) -> Ticket:
         """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
 
-        :raises AgentError: too many are waiting, or the session was closed.
+        :raises QueueFullError: too many are waiting.
+        :raises SessionNotFoundError: the session was closed.
         """
         if self._closed:
             raise SessionNotFoundError(self.session_id)

@@ -18,7 +18,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
-from acp_agent.errors import AgentError, CompactionError, ConfigError, ModelAuthError, ModelRequestError
+from acp_agent.errors import AgentError, CompactionError, ConfigError, ModelAuthError, ModelRequestError, sentence
 from acp_agent.session.commands import REPORTS, UNDO, RecipeRun, builtin_command, recipe_run, turn_limits
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
@@ -177,7 +177,7 @@ class SessionTurns:
             return error
         await self._host.leave_out(turn_from)
         return type(error)(
-            f"{error} The prompt was left out of the conversation, so that the next one can be answered.",
+            f"{sentence(error)} The prompt was left out of the conversation, so that the next one can be answered.",
             partial=error.partial,
         )
 

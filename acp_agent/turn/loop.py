@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, Text, new_id
-from acp_agent.errors import AgentError, ContextOverflowError
+from acp_agent.errors import AgentError, ContextOverflowError, sentence
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import run_calls
@@ -45,8 +45,8 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         except ContextOverflowError as error:
             if made_room:
                 raise ContextOverflowError(
-                    f"{error} It was made short in this turn already, and is still too large; what may help is a new "
-                    "session, or a model that takes more.",
+                    f"{sentence(error)} It was made short in this turn already, and is still too large; what may help "
+                    "is a new session, or a model that takes more.",
                     partial=error.partial,
                     limit=error.limit,
                     maximum=error.maximum,
@@ -102,4 +102,4 @@ async def _make_room(host: TurnHost, error: ContextOverflowError) -> None:
     try:
         await host.make_room(error.limit, error.maximum)
     except AgentError as failed:
-        raise ContextOverflowError(f"{error} {failed}", partial=error.partial, limit=error.limit) from failed
+        raise ContextOverflowError(f"{sentence(error)} {failed}", partial=error.partial, limit=error.limit) from failed

@@ -154,8 +154,9 @@ async def test_the_queue_is_bounded_and_says_so(tmp_path: Path) -> None:
         handles = [await it.agent.start_prompt(it.session, "first")]
         await it.held()
         handles += [await it.agent.start_prompt(it.session, "more") for _ in range(65)]
-        with pytest.raises(AgentError, match="64 prompts"):
+        with pytest.raises(AgentError, match="64 prompts") as error:
             await handles[-1].result()
+        assert error.value.code == -32600
         await it.agent.request("session/close", {"sessionId": it.session})
         for handle in handles[:-1]:
             assert await handle.result() == {"stopReason": "cancelled"}

@@ -102,6 +102,7 @@ async def test_arguments_are_given_in_front_and_a_missing_one_is_asked_for(tmp_p
         with pytest.raises(AgentError, match=r"needs the argument `branch`.*the branch to look at") as error:
             await agent.prompt(session, "/diff the tests")
         assert "/diff branch=…" in error.value.message
+        assert error.value.code == -32602
         assert not server.calls
 
         await agent.prompt(session, '/diff branch=main style="in two\nwords" the tests')

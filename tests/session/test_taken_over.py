@@ -123,7 +123,7 @@ async def test_a_prompt_that_the_provider_refuses_is_left_out_so_that_the_next_o
     replies = [Reply("Hello."), Reply(http_status=400, body=REFUSED), Reply("Yes.")]
     async with stage(tmp_path, *replies) as it:
         await it.prompt("Hi")
-        with pytest.raises(AgentError, match="left out") as error:
+        with pytest.raises(AgentError, match=r"5 MB\. The prompt was left out") as error:
             await it.prompt(poison)
         assert error.value.message == error.value.data["details"]
         assert await it.prompt("Are you well?") == {"stopReason": "end_turn"}
