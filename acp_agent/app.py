@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     :param handshake: what became of the first line.
     """
     env = os.environ
-    log_file = start_logging_at_home(env)
+    start_logging_at_home(env)
     transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
     async with _sessions(env) as open_manager, anyio.create_task_group() as tasks:
         agent = Agent(open_manager)
@@ -119,7 +119,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
             agent.initialized(handshake.params)
         router = Router()
         agent.register(router)
-        peer = Peer(transport, router, error_mapper=partial(to_rpc_error, log_file=log_file))
+        peer = Peer(transport, router, error_mapper=to_rpc_error)
         agent.connect(peer)
         tasks.start_soon(_close_on_signal, peer)
         await peer.run()

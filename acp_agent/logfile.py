@@ -53,6 +53,24 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     return path
 
 
+def log_file() -> Path | None:
+    """The file that records go to; None where they are dropped."""
+    files = [Path(each.baseFilename) for each in logging.getLogger().handlers if isinstance(each, _PrivateFile)]
+    return files[-1] if files else None
+
+
+def log_failure(log: logging.Logger, what: str, error: Exception) -> str:
+    """Log an error that nobody foresaw, with its traceback.
+
+    :param what: the beginning of a sentence, as "The agent failed inside".
+    :returns: what to tell whoever met it: that sentence with the error's class and text, and where its details are.
+    """
+    log.error("%s", what, exc_info=error)
+    kind, text, path = type(error).__name__, str(error), log_file()
+    details = f" The details are in {path}." if path else ""
+    return f"{what} ({f'{kind}: {text}' if text else kind}).{details}"
+
+
 def do_not_log() -> None:
     """Drop all records. Without any handler, Python would write warnings to standard error."""
     logging.getLogger().addHandler(logging.NullHandler())

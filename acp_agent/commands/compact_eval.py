@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from acp_agent.app import RECIPES, open_database
+from acp_agent.app import RECIPES, open_database, start_logging_at_home
 from acp_agent.compaction.evaluation.importers import own, read_recording
 from acp_agent.compaction.evaluation.measure import Measurement, measure, size
 from acp_agent.compaction.evaluation.methods import Method, Model, PolicyMethod, TailMethod, strategy_methods
@@ -60,6 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: a session or a recipe cannot be used, or a number makes no sense.
     """
     env = os.environ
+    start_logging_at_home(env)
     shares = [_share(text) for text in arguments.shares] or SHARES
     tail = _tail(arguments.tail)
     if arguments.window is not None and arguments.window < 1:

@@ -40,12 +40,10 @@ async def run(arguments: argparse.Namespace) -> int:
                 stop = await _prompt(arguments, session, client)
             finally:
                 with anyio.CancelScope(shield=True):
-                    named = arguments.follow or arguments.session_id
-                    if not session.host.context.entries and not named:
-                        # Nothing was said in it that a model could have read, so there is nothing to keep.
-                        await manager.delete(session.session_id)
-                    else:
+                    if _worth_keeping(arguments, session):
                         await manager.close(session.session_id)
+                    else:
+                        await manager.delete(session.session_id)
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -58,14 +56,24 @@ async def _prompt(arguments: argparse.Namespace, session: Session, client: Termi
     words = _words(arguments)
     text = await _prepare(arguments, session, words)
     before = _size(session)
-    stop = await session.submit((Text(text),)).wait()
-    client.end()
-    after = _size(session)
-    print(
-        f"{session.session_id}: {before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens ({stop})",
-        file=sys.stderr,
-    )
+    stop = "error"
+    try:
+        stop = await session.submit((Text(text),)).wait()
+    except anyio.get_cancelled_exc_class():
+        stop = "cancelled"
+        raise
+    finally:
+        client.end()
+        if _worth_keeping(arguments, session):
+            after = _size(session)
+            change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
+            print(f"{session.session_id}: {change} ({stop})", file=sys.stderr)
     return stop
+
+
+def _worth_keeping(arguments: argparse.Namespace, session: Session) -> bool:
+    """Whether it was there before, or something was said in it that a model could have read."""
+    return bool(arguments.follow or arguments.session_id or session.host.context.entries)
 
 
 def _words(arguments: argparse.Namespace) -> str:

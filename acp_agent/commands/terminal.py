@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -14,9 +15,11 @@ from typing import cast
 import anyio
 import anyio.to_thread
 
+from acp_agent.app import start_logging_at_home
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError
+from acp_agent.logfile import log_failure, log_file
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.local_files import LocalFiles
@@ -35,6 +38,8 @@ from acp_agent.turn.updates import (
 
 INTERRUPTED = 130
 
+_log = logging.getLogger(__name__)
+
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that was parsed.
@@ -51,10 +56,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     except Exception as error:
-        sentence = _sentence(error)
-        if sentence is None:
-            raise
-        _complain(sentence)
+        _complain(_sentence(error))
         return 1
     _complain("interrupted. What was done is in the session.")
     return INTERRUPTED
@@ -83,16 +85,18 @@ async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
             return
 
 
-def _sentence(error: Exception) -> str | None:
-    """What to say of a failure: "" for nothing; None for one that nobody foresaw, whose traceback is needed.
+def _sentence(error: Exception) -> str:
+    """What to say of a failure; "" for nothing. The traceback of one that nobody foresaw goes to the log file.
 
     Task groups wrap whatever ends them; a person wants the sentence inside.
     """
     errors = [*_leaves(error)]
     if foreseen := next((one for one in errors if isinstance(one, AgentError)), None):
         return str(foreseen)
-    if any(not isinstance(one, OSError) for one in errors):
-        return None
+    if unforeseen := next((one for one in errors if isinstance(one, Exception) and not isinstance(one, OSError)), None):
+        if log_file() is None:  # most commands have nothing else to log
+            start_logging_at_home(os.environ)
+        return log_failure(_log, "The command failed inside", unforeseen)
     _discard_output()
     if any(isinstance(one, BrokenPipeError) for one in errors):
         return ""  # `acp-agent … | head`: whoever read has seen enough

@@ -31,6 +31,7 @@ from acp_agent.errors import (
     SummaryOverflowError,
 )
 from acp_agent.llm.provider import NativeCompaction
+from acp_agent.logfile import log_failure
 
 _NO_ROOM = (
     "What has to stay in the conversation (the system prompt, the tools and the newest messages) does not fit the "
@@ -149,9 +150,8 @@ class CompactionService:
             raise
         except Exception as error:
             # A package's strategy may fail in any way; the steps after it have to be taken all the same.
-            _log.exception("the strategy %s failed", name)
             raise CompactionError(
-                f"The compaction strategy {name!r} failed inside ({type(error).__name__}: {error}).",
+                log_failure(_log, f"The compaction strategy {name!r} failed inside", error),
                 "The history is unchanged.",
             ) from error
 

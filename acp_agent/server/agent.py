@@ -21,6 +21,7 @@ from acp_agent.jsonrpc.messages import (
 )
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
+from acp_agent.logfile import log_failure
 from acp_agent.protocol.v1 import content, methods, results
 from acp_agent.protocol.wire import WireModel, parse
 from acp_agent.server.capabilities import Capabilities
@@ -254,16 +255,11 @@ class Agent:
         return bind_initialized, handle
 
 
-def to_rpc_error(error: Exception, log_file: Path | None) -> RpcError:
-    """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other.
-
-    :param log_file: where the details of an internal error are, to be named in its text.
-    """
+def to_rpc_error(error: Exception) -> RpcError:
+    """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other."""
     if isinstance(error, AgentError):
         return RpcError(error.code, str(error))
-    _log.error("internal error", exc_info=error)
-    where = f" The details are in {log_file}." if log_file else ""
-    return RpcError(INTERNAL_ERROR, f"The agent failed inside ({type(error).__name__}: {error}).{where}")
+    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))
 
 
 async def _done(value: JsonValue) -> JsonValue:

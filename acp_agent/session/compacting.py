@@ -32,6 +32,7 @@ from acp_agent.errors import AgentError, CompactionError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import SwapContext, TurnEnd
 from acp_agent.llm.provider import NativeCompaction
+from acp_agent.logfile import log_failure
 from acp_agent.session.commands import RecipeRun, bindings
 from acp_agent.session.log import SessionLog
 from acp_agent.session.receipts import finished
@@ -203,11 +204,11 @@ class Compactor:
             await self._failed(shown, failed)
             raise
         except Exception as error:
-            _log.exception("compaction %s failed", shown.compaction_id)
-            message = f"The compaction failed inside the agent ({type(error).__name__}). The history is unchanged."
-            failed = CompactionFailed(shown.compaction_id, order.trigger, "failed", message, calls.usage)
+            reason = log_failure(_log, "The compaction failed inside the agent", error)
+            failure = CompactionError(reason, "The history is unchanged.")
+            failed = CompactionFailed(shown.compaction_id, order.trigger, "failed", str(failure), calls.usage)
             await self._failed(shown, failed)
-            raise CompactionError(message) from error
+            raise failure from error
 
     async def _commit(self, compaction_id: str, prepared: Prepared, waits_since: float) -> ContextSwapped:
         order = prepared.order

@@ -19,6 +19,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
+from acp_agent.logfile import log_failure
 from acp_agent.session.compacting import Compactor, Order, Prepared
 from acp_agent.session.log import SessionLog
 
@@ -182,8 +183,7 @@ class Preparation:
         except AgentError as error:
             failure = error
         except Exception as error:
-            _log.exception("preparing a summary failed")
-            failure = CompactionError(f"Preparing a summary failed inside the agent ({type(error).__name__}).")
+            failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
             self.requests = calls.requests if calls is not None and draft.prepared is None else 0
             # Also where the whole session is being ended: an append is shielded, and takes a moment.

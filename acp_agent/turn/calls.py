@@ -11,6 +11,7 @@ import anyio
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
+from acp_agent.logfile import log_failure
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
@@ -70,8 +71,7 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
     except ToolError as error:
         outcome = _failed(view, str(error))
     except Exception as error:
-        _log.exception("tool %s failed", call.name)
-        outcome = _failed(view, f"{call.name} failed inside the agent ({type(error).__name__}: {error}).")
+        outcome = _failed(view, log_failure(_log, f"{call.name} failed inside the agent", error))
     await _finish(host, call, outcome)
     return "answered"
 

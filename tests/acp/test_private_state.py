@@ -125,15 +125,6 @@ async def test_a_key_that_the_provider_echoes_reaches_neither_the_editor_nor_the
                 assert SECRET.encode() not in path.read_bytes()
 
 
-async def test_a_failure_inside_names_the_log_where_its_traceback_is(tmp_path: Path) -> None:
-    from acp_agent.server.agent import to_rpc_error
-
-    error = to_rpc_error(ZeroDivisionError("never mind"), tmp_path / "acp-agent.log")
-    assert error.code == -32603
-    assert str(tmp_path / "acp-agent.log") in error.message
-    assert "Traceback" not in error.message
-
-
 async def test_without_a_key_prompts_say_what_to_set_and_all_else_works(tmp_path: Path) -> None:
     async with connected_agent(home=tmp_path, capabilities=ZED) as agent:
         session = await agent.new_session(tmp_path)

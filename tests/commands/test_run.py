@@ -21,6 +21,7 @@ from support.compactions import asked_last, is_summary_request, messages, said, 
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.processes import marked, outlive
+from support.stored import damage_sessions
 from support.terminal import Ran, run_command
 
 LONG = "The cart adds prices. " * 60
@@ -153,6 +154,35 @@ async def test_what_cannot_begin_is_said_in_one_sentence(tmp_path: Path) -> None
     assert "ANTHROPIC_API_KEY" in one_sentence(no_key)
     # Nothing of all that has left a session behind.
     assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+async def test_a_turn_that_the_provider_refuses_names_its_session_all_the_same(tmp_path: Path) -> None:
+    script = [Reply(LONG, usage=Usage(9_000, 400)), Reply(http_status=400), Reply(http_status=400)]
+    async with model_server(script, "openai") as server:
+        session = session_of(await asked(server, tmp_path, "run", "One?"))
+        two = await asked(server, tmp_path, "run", "--follow", "Two?")
+        assert (two.code, session_of(two)) == (1, session)
+        assert sizes(two)[::2] == [2, 9_400]
+        assert two.err.splitlines()[-1].startswith("acp-agent: ")
+        assert "(error)" in two.err
+        compact = await asked(server, tmp_path, "compact", "--follow")
+        assert (compact.code, session_of(compact)) == (1, session)
+        assert sizes(compact)[0] == sizes(compact)[1] == sizes(two)[1]
+
+
+@pytest.mark.parametrize("words", ["run --follow Hi.", "compact --follow", "sessions", "compact-eval sess_1"])
+async def test_a_command_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path, words: str) -> None:
+    async with model_server([Reply("Yes.")], "openai") as server:
+        await asked(server, tmp_path, "run", "Hello.")
+        damage_sessions(tmp_path)
+        log = tmp_path / "state" / "logs" / "acp-agent.log"
+        log.unlink()
+        line = one_sentence(await asked(server, tmp_path, *words.split()))
+    assert line.startswith("acp-agent: The command failed inside (JSONDecodeError: ")
+    assert line.endswith(f"). The details are in {log}.")
+    logged = log.read_text()
+    assert "Traceback (most recent call last)" in logged
+    assert "JSONDecodeError" in logged
 
 
 NOTE = "---\narguments:\n  depth: {required: true}\n---\nExplain, {{ depth }} deep: {{ instructions }}\n"

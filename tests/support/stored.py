@@ -1,8 +1,8 @@
-"""What an agent has written to its database, read from outside while it runs.
+"""What an agent has written to its database, read and damaged from outside while it runs.
 
     await wait_logged(home, "partial_answer")
 
-Owns waiting for an event of the log. Knows nothing of what is in it.
+Owns waiting for an event of the log, and damage to it. Knows nothing of what is in it.
 """
 
 from __future__ import annotations
@@ -27,3 +27,24 @@ async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5)
         found = "SELECT count(*) FROM events WHERE kind = ?"
         while database.execute(found, (kind,)).fetchone()[0] < count:  # noqa: ASYNC110 - a database wakes nobody
             await anyio.sleep(0.01)
+
+
+def damage_sessions(home: Path) -> None:
+    """Leave no row of the sessions as the agent has written it: directories that are no JSON.
+
+    :param home: what `start_agent` is given as `home`.
+    """
+    _damage(home, "UPDATE sessions SET additional_directories = 'damaged'")
+
+
+def damage_times(home: Path) -> None:
+    """Put every event of the logs at a time that no calendar has.
+
+    :param home: what `start_agent` is given as `home`.
+    """
+    _damage(home, "DROP TRIGGER events_are_final; UPDATE events SET at = 1 << 62")
+
+
+def _damage(home: Path, script: str) -> None:
+    with closing(sqlite3.connect(home / "state" / "sessions.db")) as database:
+        database.executescript(script)
