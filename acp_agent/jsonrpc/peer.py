@@ -21,6 +21,7 @@ from acp_agent.jsonrpc.framing import LineTooLongError
 from acp_agent.jsonrpc.messages import (
     CANCEL_METHOD,
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     JsonObject,
@@ -205,12 +206,12 @@ class Peer:
                 self._resolve(message)
             case Rejected():
                 answer = error_message(message.id, message.error)
-            case Request(method=method) if method == CANCEL_METHOD:
-                self._cancel(message.params)
-                answer = result_message(message.id, None)
             case Request():
                 try:
-                    return self._start(message, batch, index)
+                    if message.method != CANCEL_METHOD:
+                        return self._start(message, batch, index)
+                    self._cancel(message.params)
+                    answer = result_message(message.id, None)
                 except RpcError as error:
                     logger.debug("%s was not started: %s", message.method, error)
                     answer = error_message(message.id, error)
@@ -230,8 +231,14 @@ class Peer:
             pending.answered.set()
 
     def _cancel(self, params: JsonObject) -> None:
+        """Take back the request that is named; one that is not in flight has been answered, which is no error.
+
+        :raises RpcError: -32602 where none is named.
+        """
         request_id = params.get("requestId")
-        if isinstance(request_id, (int, str)) and self._tasks is not None and request_id in self._in_flight:
+        if "requestId" not in params or isinstance(request_id, bool) or not isinstance(request_id, int | str | None):
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {CANCEL_METHOD}: requestId: must be a request's id.")
+        if self._tasks is not None and request_id in self._in_flight:
             # In a task, which begins after the call's own: by then the handler had its chance to take cancels over.
             self._tasks.start_soon(self._deliver_cancel, self._in_flight[request_id])
 

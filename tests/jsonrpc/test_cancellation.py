@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
+import pytest
 
 from acp_agent.jsonrpc.messages import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     JsonObject,
@@ -10,6 +14,8 @@ from acp_agent.jsonrpc.messages import (
 )
 from acp_agent.jsonrpc.router import Call
 from jsonrpc.ends import echo, error, forever, notification, request, router, serving
+
+BAD_PARAMS: list[dict[str, Any]] = [{}, {"requestId": {}}, {"requestId": [1]}, {"requestId": 1.5}, {"requestId": True}]
 
 
 async def test_a_request_whose_id_is_in_flight_is_refused_and_the_id_is_free_after_the_answer() -> None:
@@ -29,7 +35,7 @@ async def test_cancel_request_ends_the_request_at_once_also_when_both_arrive_tog
 
 async def test_cancelling_what_is_not_in_flight_is_ignored() -> None:
     async with serving(router(echo=echo)) as client:
-        for params in ({"requestId": 9}, {"requestId": {}}, {}):
+        for params in [*BAD_PARAMS, {"requestId": 9}]:
             await client.send(notification("$/cancel_request", **params))
         assert (await client.ask(request(1, "echo")))["id"] == 1
 
@@ -39,6 +45,16 @@ async def test_a_cancel_request_that_has_an_id_itself_is_answered() -> None:
         first = await client.ask(request(1, "forever"), request(2, "$/cancel_request", requestId=1))
         assert first == {"jsonrpc": "2.0", "id": 2, "result": None}
         assert (await client.receive())["id"] == 1
+
+
+@pytest.mark.parametrize("params", BAD_PARAMS)
+async def test_a_cancel_request_that_has_an_id_itself_and_names_no_request_is_refused(params: dict[str, Any]) -> None:
+    async with serving(router(forever=forever, echo=echo)) as client:
+        answer = await client.ask(request(1, "forever"), request(2, "$/cancel_request", **params))
+        assert (answer["id"], answer["error"]["code"]) == (2, INVALID_PARAMS)
+        assert "requestId" in answer["error"]["message"]
+        # What it did not name goes on.
+        assert (await client.ask(request(3, "echo")))["id"] == 3
 
 
 async def test_a_handler_may_turn_a_cancel_into_a_result_of_its_own() -> None:
