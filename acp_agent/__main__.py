@@ -30,11 +30,13 @@ def _serve() -> None:
             "See `acp-agent --help` for what can be done here.",
             file=sys.stderr,
         )
-    read_fd, write_fd = claim_descriptors()
     try:
+        read_fd, write_fd = claim_descriptors()
         handshake = shake_hands(read_fd, write_fd)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, ConnectionError):
         os._exit(0)
+    except OSError as error:
+        sys.exit(f"acp-agent: cannot speak on stdin and stdout: {error.strerror}.")
 
     import gc
 
