@@ -1,17 +1,20 @@
-"""What git would leave out: `.gitignore` files, nested ones too, and a repository's `.git/info/exclude`.
+"""What git would leave out: by `.gitignore` files, nested ones too, by `.git/info/exclude`, and by the user's own file.
 
 Owns how their rules add up from a repository's top down to a directory. The rules count without a repository as well.
-The user's global ignore file does not count. Knows nothing of walking.
+Knows nothing of walking.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.tools.wildcards import Rule, rule_of
 
 _LARGEST = 256 * 1024
+_GIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +36,32 @@ class _Rules:
 class Ignored:
     """The rules that count in one directory.
 
-    :ivar levels: from the repository's top to this directory.
+    :ivar levels: the user's own rules, then those from the repository's top to this directory.
+    :ivar users: the user's own, for repositories within this one.
     """
 
     levels: tuple[_Rules, ...] = ()
+    users: tuple[Rule, ...] = ()
 
     @classmethod
     def at(cls, directory: Path) -> Ignored:
         """The rules for a directory, with those of the directories above it up to the repository's top."""
         top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
-        rules = cls()
+        users = _load(_users_file(top), top)
+        rules = cls((users,), users.rules)
         for place in reversed([directory, *directory.parents]):
             if place.is_relative_to(top):
                 rules = rules.entering(place)
         return rules
 
     def entering(self, directory: Path) -> Ignored:
-        """The rules one directory further down. A repository within another has only its own."""
+        """The rules one directory further down. A repository within another has only its own and the user's."""
         git = directory / ".git"
-        repository = git.exists()
-        found = [] if repository else list(self.levels)
-        if repository:
-            found.append(_load(git / "info" / "exclude", directory))
+        found = list(self.levels)
+        if git.exists():
+            found = [_Rules(_prefix(directory), self.users), _load(git / "info" / "exclude", directory)]
         found.append(_load(directory / ".gitignore", directory))
-        return Ignored(tuple(level for level in found if level.rules))
+        return Ignored(tuple(level for level in found if level.rules), self.users)
 
     def covers(self, path: Path, is_directory: bool) -> bool:
         """Whether git would leave this entry out; its directory is not left out itself."""
@@ -69,10 +74,37 @@ class Ignored:
         return False
 
 
-def _load(file: Path, base: Path) -> _Rules:
-    prefix = f"{str(base).rstrip('/')}/"
+def _users_file(directory: Path) -> Path | None:
+    """The user's own ignore file, which counts in every repository: what `core.excludesFile` says, or git's default.
+
+    Asked of git, since its configuration is spread over files that include one another. Where there is no git, or it
+    does not answer, the default counts.
+    """
+    command = ["git", "config", "--null", "--type=path", "--get", "core.excludesFile"]
     try:
-        if not file.is_file() or file.stat().st_size > _LARGEST:
+        asked = subprocess.run(
+            command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_GIT_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        answer = b""
+    else:
+        answer = asked.stdout
+    if answer:
+        name = os.fsdecode(answer.removesuffix(b"\0"))
+        return directory / name if name else None
+    home = os.environ.get("HOME")
+    config = os.environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else None)
+    return Path(config, "git", "ignore") if config else None
+
+
+def _prefix(base: Path) -> str:
+    return f"{str(base).rstrip('/')}/"
+
+
+def _load(file: Path | None, base: Path) -> _Rules:
+    prefix = _prefix(base)
+    try:
+        if file is None or not file.is_file() or file.stat().st_size > _LARGEST:
             return _Rules(prefix, ())
         text = file.read_text("utf-8-sig", errors="surrogateescape")
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,8 @@ from hypothesis import strategies as st
 from acp_agent.errors import ToolError
 from acp_agent.tools import walk as walk_module
 from acp_agent.tools.walk import Walk
+from support.models import Reply, ToolCall
+from support.stage import results, stage
 
 NAMES = ["a", "b", "build", "x.py", "y.log", "z.min.js", ".hidden", "A", "with space", "[x]", "#h", "!n"]
 PATTERNS = [
@@ -47,15 +48,15 @@ def make_tree(root: Path, files: list[str], ignores: dict[str, list[str]], end: 
             (root / directory / ".gitignore").write_bytes((end.join(patterns) + end).encode())
 
 
+def make_repository(root: Path) -> None:
+    for folder in ("info", "objects", "refs"):
+        (root / ".git" / folder).mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+
+
 def by_git(root: Path) -> set[str]:
-    environment = {
-        **os.environ,
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_SYSTEM": "/dev/null",
-        "XDG_CONFIG_HOME": "/",
-    }
     command = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=root, env=environment, capture_output=True, check=True, timeout=20).stdout
+    listing = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=20).stdout
     return {name for name in listing.decode().split("\0") if name}
 
 
@@ -71,29 +72,89 @@ async def by_walk(root: Path, base: Path | None = None) -> set[str]:
     files=st.lists(paths, max_size=12),
     ignores=st.dictionaries(st.sampled_from([".", "a", "b", "build", "a/b", "a/build"]), rules, max_size=3),
     exclude=rules,
+    users=rules,
     end=st.sampled_from(["\n", "\r\n"]),
 )
-@example(["src/x.log", "x.log"], {".": ["*.log", "!src/"]}, [], "\n")
-@example(["x.py", "a/x.py", "a/b/x.py", "a/y.log"], {".": ["*", "!*/", "!*.py"]}, [], "\n")
-@example(["a/b/x.py"], {".": ["/a/b"], "a": ["!b"]}, [], "\n")
-@example(["a/x.py"], {}, ["a"], "\n")
-@example(["build/a", "build/b/a"], {".": ["build/**/"]}, [], "\n")
-@example(["a/x.py", "b/x.py"], {".": ["\ufeffa/"]}, [], "\n")
+@example(["src/x.log", "x.log"], {".": ["*.log", "!src/"]}, [], [], "\n")
+@example(["x.py", "a/x.py", "a/b/x.py", "a/y.log"], {".": ["*", "!*/", "!*.py"]}, [], [], "\n")
+@example(["a/b/x.py"], {".": ["/a/b"], "a": ["!b"]}, [], [], "\n")
+@example(["a/x.py"], {}, ["a"], [], "\n")
+@example(["x.py", "y.log", "a/y.log"], {"a": ["!y.log"]}, ["!x.py"], ["x.py", "*.log"], "\n")
+@example(["build/a", "build/b/a"], {".": ["build/**/"]}, [], [], "\n")
+@example(["a/x.py", "b/x.py"], {".": ["\ufeffa/"]}, [], [], "\n")
 async def test_a_walk_finds_what_git_finds(
     tmp_path_factory: pytest.TempPathFactory,
+    users_git: Path,
     files: list[str],
     ignores: dict[str, list[str]],
     exclude: list[str],
+    users: list[str],
     end: str,
 ) -> None:
     root = tmp_path_factory.mktemp("tree")
-    (root / ".git" / "info").mkdir(parents=True)
-    (root / ".git" / "objects").mkdir()
-    (root / ".git" / "refs").mkdir()
-    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    make_repository(root)
     (root / ".git" / "info" / "exclude").write_bytes((end.join(exclude) + end).encode())
     make_tree(root, files, ignores, end)
-    assert await by_walk(root) == by_git(root)
+    (users_git / "ignore").write_bytes((end.join(users) + end).encode())
+    try:
+        assert await by_walk(root) == by_git(root)
+    finally:
+        (users_git / "ignore").unlink()
+
+
+@pytest.mark.parametrize("place", ["user", "included", "repository", "empty", "relative", "missing"])
+async def test_the_user_s_file_is_the_one_that_git_is_configured_with(
+    tmp_path: Path, users_git: Path, place: str
+) -> None:
+    root = tmp_path / "root"
+    make_repository(root)
+    make_tree(root, ["a/x.log", "x.tmp", "sub/y.log"], {})
+    home = users_git.parents[1]
+    (home / "mine").write_text("*.log\n")
+    (root / "theirs").write_text("/x.tmp\n/theirs\n")
+    (users_git / "ignore").write_text("*.tmp\n")
+    named = {"empty": "", "relative": "theirs", "missing": "~/nowhere"}.get(place, "~/mine")
+    setting = f"[core]\n\texcludesFile = {named}\n"
+    if place == "included":
+        (home / "more").write_text(setting)
+        setting = "[include]\n\tpath = more\n"
+    config = root / ".git" / "config" if place == "repository" else home / ".gitconfig"
+    config.write_text(setting)
+    try:
+        found = await by_walk(root)
+        assert found == by_git(root)
+    finally:
+        (home / ".gitconfig").unlink(missing_ok=True)
+        (users_git / "ignore").unlink()
+    left_out = {"empty": set[str](), "relative": {"x.tmp", "theirs"}, "missing": set[str]()}
+    assert {"a/x.log", "x.tmp", "sub/y.log", "theirs"} - found == left_out.get(place, {"a/x.log", "sub/y.log"})
+
+
+@pytest.mark.parametrize("git", ["there", "absent"])
+async def test_the_user_s_file_counts_in_repositories_within_and_without_any(
+    tmp_path: Path, users_git: Path, monkeypatch: pytest.MonkeyPatch, git: str
+) -> None:
+    make_repository(tmp_path / "inner")
+    make_tree(tmp_path, ["a.tmp", "a.py", "inner/b.tmp", "inner/b.py", "inner/d/c.tmp"], {})
+    (users_git / "ignore").write_text("/*.tmp\nd\n")
+    if git == "absent":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    try:
+        assert await by_walk(tmp_path) == {"a.py", "inner/b.py"}
+    finally:
+        (users_git / "ignore").unlink()
+
+
+async def test_what_the_user_ignores_everywhere_is_not_shown_to_the_model(tmp_path: Path) -> None:
+    config = tmp_path / "home" / ".config" / "git"
+    config.mkdir(parents=True)
+    (config / "ignore").write_text("*.tmp\n")
+    files = {"a.tmp": "needle\n", "sub/b.tmp": "needle\n", "c.txt": "needle\n"}
+    calls = [ToolCall("glob", {"pattern": "**/*"}), ToolCall("grep", {"pattern": "needle"})]
+    async with stage(tmp_path, Reply(tool_calls=calls), Reply("One."), files=files) as it:
+        await it.prompt("Where is it?")
+        found = results(it.server.calls[-1].body)
+    assert [result.text for result in found] == ["c.txt", "c.txt:1:needle"]
 
 
 @pytest.mark.parametrize(
