@@ -20,8 +20,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 JOBS ?= 2
 ARGS ?=
 
-# pip: exact versions, checked by hash, quietly.
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps
+# pip: exact versions, checked by hash, quietly. What has a setup.py only is built as newer releases of pip build it
+# anyway; older ones would build it in a way of their own, and print a paragraph of advice about that.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --use-pep517
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help

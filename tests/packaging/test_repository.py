@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.checkout import REPOSITORY
+from support.checkout import REPOSITORY, succeed
 
 TOP_LEVEL = {
     *("acp_agent", "recipes", "tests", "docs", "editors", "benchmarks", ".ci"),
@@ -99,6 +101,16 @@ def test_dependencies_have_a_lower_and_an_upper_bound() -> None:
     dependencies = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
 
     assert [each for each in dependencies if not re.fullmatch(r"[\w-]+>=[\d.]+,<\d+", each)] == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_demo_has_pip_build_old_packages_without_advice_to_the_newcomer(tmp_path: Path) -> None:
+    planned = succeed("make", "--dry-run", "demo", f"VENV={tmp_path}", f"PYTHON={sys.executable}", cwd=REPOSITORY)
+
+    installs = [line for line in planned.splitlines() if " -m pip install " in line]
+    assert len(installs) == 2
+    # A release of pip before 23.1 prints one for each package without a pyproject.toml.
+    assert [line for line in installs if "--use-pep517" not in line.split()] == []
 
 
 def test_npm_packages_are_locked_by_hash_and_not_by_address() -> None:
