@@ -298,6 +298,25 @@ def test_a_model_of_the_user_s_own_configuration_is_played_with(tmp_path: Path) 
     where.nothing_left()
 
 
+def test_a_scripted_demo_in_which_something_does_not_happen_fails(tmp_path: Path) -> None:
+    # Tests that fail whatever is done about them: something here is broken, and no model can be to blame.
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if sys.orig_argv[-1] == 'unittest':\n"
+        "    print('Ran 4 tests in 0.001s\\n\\nFAILED (failures=1)', file=sys.stderr, flush=True)\n"
+        "    os._exit(1)\n"
+    )
+    where = place(tmp_path, {"PYTHONPATH": os.pathsep.join([str(tmp_path / "broken"), str(REPOSITORY)])})
+
+    done = run_demo(where)
+
+    assert READY in done.stdout
+    assert "This is not as it should be: Tests, Restart." in done.stdout
+    assert done.returncode == 1
+    where.nothing_left()
+
+
 def test_a_name_that_is_no_model_s_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     where = place(tmp_path)
 
