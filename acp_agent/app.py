@@ -21,7 +21,6 @@ from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
 from acp_agent.llm.registry import Registry
 from acp_agent.logfile import do_not_log, start_logging
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.server.agent import Agent, to_rpc_error
 from acp_agent.server.handshake import Handshake
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
@@ -33,6 +32,7 @@ from acp_agent.tools.registry import ToolRegistry, default_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.recipes.library import RecipeLibrary
 
 DATABASE = "sessions.db"
 LOGS = "logs"
@@ -56,6 +56,8 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     strategies = _Choices(compaction)
 
     def library(settings: Settings) -> RecipeLibrary:
+        from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+
         project = settings.project / RECIPES if settings.project else None
         return RecipeLibrary.discover(
             builtin_recipes_dir(),

@@ -1,7 +1,8 @@
 """Events to JSON and back: the persisted form of the log.
 
 pydantic reads and writes the dataclasses as they stand, so that this border has no second description of them. There is
-one adapter per kind of event, built on first use: building all of them takes longer than a new session should.
+one adapter per kind of event, built on first use: building all of them takes longer than a new session should. What
+opens a log holds texts alone and is written without pydantic, which a new session does not wait for either.
 
 A recipe's prompt that a compaction keeps or an undo brings back is written as a message with one field more, which a
 version that does not know it passes over.
@@ -17,7 +18,16 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from acp_agent.conversation.entries import RecipePrompt
-from acp_agent.conversation.events import ContextRestored, ContextSwapped, Event, Pinned, RestoredEntry, Rewritten
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    Event,
+    InstructionsLoaded,
+    Pinned,
+    RestoredEntry,
+    Rewritten,
+    SessionStarted,
+)
 from acp_agent.conversation.messages import UserMessage, UserPart
 from acp_agent.errors import StorageError
 
@@ -54,6 +64,8 @@ def encode(event: Event) -> str:
     Lone surrogates (a file name that is no UTF-8, a broken escape in a model's answer), which no database and no wire
     takes, become U+FFFD, and so does what is nested so deeply in a call's arguments that it could not be read back.
     """
+    if isinstance(event, SessionStarted | InstructionsLoaded):
+        return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
         # pydantic writes what a field is declared to hold; a recipe's prompt is more than the message it stands for.

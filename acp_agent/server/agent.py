@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from acp_agent.errors import AgentError, InvalidParamsError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import (
@@ -23,11 +24,11 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.logfile import log_failure
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.protocol.wire import WireModel, parse
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.client import EditorClient
 from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
+from acp_agent.server.opening import NewSession, plain_new_session
 from acp_agent.server.presenter import config_options
 from acp_agent.session.client import SessionClient
 from acp_agent.session.manager import SessionManager
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         SetSessionModeRequest,
     )
 
-P = TypeVar("P", bound=WireModel)
+P = TypeVar("P")
 
 _log = logging.getLogger(__name__)
 
@@ -76,16 +77,13 @@ class Agent:
 
     def initialized(self, params: JsonObject) -> None:
         """The handshake was answered elsewhere; these were its params."""
-        from acp_agent.protocol.v1 import InitializeRequest
-
-        request = parse(InitializeRequest, params, methods.INITIALIZE)
-        self._capabilities = Capabilities.of(request.client_capabilities)
+        self._capabilities = Capabilities.of(params)
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call."""
         router.register(methods.INITIALIZE, *self._open_route(methods.INITIALIZE, self._initialize))
         router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
-        router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new))
+        router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
         router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
         router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
         router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
@@ -102,8 +100,10 @@ class Agent:
     # --- the connection ---
 
     def _initialize(self, call: Call, params: InitializeRequest) -> Awaitable[JsonValue]:
+        from acp_agent.protocol.wire import dump
+
         # Set before anything is awaited: the next line on the wire may already need it.
-        self._capabilities = Capabilities.of(params.client_capabilities)
+        self._capabilities = Capabilities.of(dump(params))
         return _done(initialize_result())
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
@@ -113,7 +113,7 @@ class Agent:
 
     # --- sessions ---
 
-    async def _new(self, call: Call, params: NewSessionRequest) -> JsonValue:
+    async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
         session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client)
         self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
         options = await session.options()
@@ -229,23 +229,35 @@ class Agent:
                 _log.warning("session %s came with MCP servers, which this version does not start", session.session_id)
                 await session.host.tell("MCP servers are not supported by this version of acp-agent.")
             (await self._sessions()).prewarm(session)
+            # What the first prompt is read with.
+            await anyio.to_thread.run_sync(methods.METHODS[methods.SESSION_PROMPT].params_model)
 
         call.after_response(follow)
 
     def _open_route(
-        self, method: str, handler: Callable[[Call, P], Awaitable[JsonValue]]
+        self,
+        method: str,
+        handler: Callable[[Call, P], Awaitable[JsonValue]],
+        plain: Callable[[JsonObject], P | None] | None = None,
     ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
         # The model's class is looked up with the first request: building all of them would delay the first answer.
         def bind(params: JsonObject) -> P:
+            if plain is not None and (found := plain(params)) is not None:
+                return found
+            from acp_agent.protocol.wire import parse
+
             model = methods.METHODS[method].params_model()
             return parse(model, params, method)  # pyright: ignore[reportReturnType]
 
         return bind, handler
 
     def _route(
-        self, method: str, handler: Callable[[Call, P], Awaitable[JsonValue]]
+        self,
+        method: str,
+        handler: Callable[[Call, P], Awaitable[JsonValue]],
+        plain: Callable[[JsonObject], P | None] | None = None,
     ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
-        bind, handle = self._open_route(method, handler)
+        bind, handle = self._open_route(method, handler, plain)
 
         def bind_initialized(params: JsonObject) -> P:
             if self._capabilities is None:

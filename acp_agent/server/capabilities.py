@@ -1,12 +1,13 @@
-"""What the client said it can do, reduced to what this agent asks of it."""
+"""What the client said it can do, reduced to what this agent asks of it.
+
+Read as the schema asks for it, leniently throughout, so that there is nothing to refuse and pydantic is not needed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from acp_agent.protocol.v1 import ClientCapabilities
+from acp_agent.protocol import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,18 @@ class Capabilities:
     notices: bool = False
 
     @classmethod
-    def of(cls, wire: ClientCapabilities) -> Capabilities:
-        """Read them off `initialize`."""
-        session = wire.session
+    def of(cls, params: JsonObject) -> Capabilities:
+        """Read them off the params of `initialize`; what is not as the schema has it was not advertised."""
+        wire = _object(params.get("clientCapabilities"))
+        files, session = _object(wire.get("fs")), _object(wire.get("session"))
         return cls(
-            read_text_file=wire.fs.read_text_file,
-            write_text_file=wire.fs.write_text_file,
-            terminal=wire.terminal,
-            compaction=session is not None and session.compaction is not None,
-            notices=session is not None and session.notices is not None,
+            read_text_file=files.get("readTextFile") is True,
+            write_text_file=files.get("writeTextFile") is True,
+            terminal=wire.get("terminal") is True,
+            compaction=isinstance(session.get("compaction"), dict),
+            notices=isinstance(session.get("notices"), dict),
         )
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}

@@ -12,7 +12,6 @@ from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
-from acp_agent.protocol.wire import parse_result
 from acp_agent.server.bounds import bounded, pieces
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.files import EditorFiles
@@ -129,6 +128,7 @@ def _options(subject: str) -> list[JsonObject]:
 
 def _answer(wire: object) -> Answer:
     from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
+    from acp_agent.protocol.wire import parse_result
 
     response = parse_result(RequestPermissionResponse, cast("JsonObject", wire), methods.SESSION_REQUEST_PERMISSION)
     if isinstance(response.outcome, CancelledPermissionOutcome):

@@ -14,7 +14,6 @@ from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
-from acp_agent.protocol.wire import parse_result
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.tools.local_files import LocalFiles
 
@@ -52,6 +51,7 @@ class EditorFiles:
         if not self._capabilities.read_text_file or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         from acp_agent.protocol.v1 import ReadTextFileResponse
+        from acp_agent.protocol.wire import parse_result
 
         try:
             answer = await self._peer.request(

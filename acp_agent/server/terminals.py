@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import methods, requests
-from acp_agent.protocol.wire import parse_result
 from acp_agent.server.files import Asking
 from acp_agent.tools.environment import CommandResult
 
@@ -58,6 +56,8 @@ class EditorTerminals:
 
     async def _create(self, terminal: _Terminal, command: str, cwd: Path) -> None:
         """Start the command. A cancel waits a moment for the answer: without the id nobody could end the command."""
+        import shutil
+
         shell = shutil.which("bash") or "/bin/sh"
         params = requests.create_terminal(
             self._session_id, shell, args=("-c", command), cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
@@ -68,6 +68,7 @@ class EditorTerminals:
         async def ask() -> None:
             nonlocal failure
             from acp_agent.protocol.v1 import CreateTerminalResponse
+            from acp_agent.protocol.wire import parse_result
 
             with asking:
                 try:
@@ -89,6 +90,7 @@ class EditorTerminals:
 
     async def _wait(self, terminal_id: str, timeout: float) -> CommandResult:
         from acp_agent.protocol.v1 import TerminalOutputResponse, WaitForTerminalExitResponse
+        from acp_agent.protocol.wire import parse_result
 
         of_terminal = requests.terminal_request(self._session_id, terminal_id)
         timed_out = False

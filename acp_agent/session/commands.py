@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -13,12 +14,12 @@ from acp_agent.config import Settings
 from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
 from acp_agent.hooks.dispatcher import Binding
-from acp_agent.recipes.arguments import split_arguments
-from acp_agent.recipes.library import RecipeLibrary
-from acp_agent.recipes.model import Recipe, RequiredHooks
-from acp_agent.recipes.template import render
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.model import Recipe, RequiredHooks
 
 RENDER_SECONDS = 5.0
 SWAP_CONTEXT = "swap_context"
@@ -74,6 +75,8 @@ class RecipeRun:
 
         :raises RecipeError: an argument is missing, or the template cannot be rendered.
         """
+        from acp_agent.recipes.template import render
+
         return render(self.recipe, self.arguments, self.instructions)
 
 
@@ -87,6 +90,8 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
     recipe = library.get(words[0]) if words else None
     if words is None or recipe is None:
         return None
+    from acp_agent.recipes.arguments import split_arguments
+
     attachments = parts[1:]
     arguments, instructions = split_arguments(recipe, f"{words[1]}{mentioned(attachments)}")
     return RecipeRun(recipe, instructions, attachments, arguments)

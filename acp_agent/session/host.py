@@ -30,7 +30,6 @@ from acp_agent.conversation.events import (
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, new_id
 from acp_agent.errors import AgentError, OverflowLimit
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
-from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
@@ -43,6 +42,7 @@ from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import AgentSaid, Notice, Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
+    from acp_agent.recipes.library import RecipeLibrary
     from acp_agent.session.compaction import SessionCompaction
 
 UNSURE_SHARE = 0.1

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from acp_agent.config import Settings
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.llm.registry import Registry
-from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.recipes.library import RecipeLibrary
 
 
 @dataclass(frozen=True, slots=True)

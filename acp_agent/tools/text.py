@@ -5,7 +5,6 @@ Knows nothing of tools or files.
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -15,6 +14,8 @@ _NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x
 
 def digest(text: str) -> str:
     """Identifies a version of a file: the SHA-256 of its text in UTF-8, in hexadecimal."""
+    import hashlib  # loads OpenSSL
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,0 +1,107 @@
+"""What opens a connection is read without models, and means what the models say that it means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol.v1 import InitializeRequest, NewSessionRequest
+from acp_agent.protocol.wire import parse
+from acp_agent.server.capabilities import Capabilities
+from acp_agent.server.opening import plain_new_session
+from support.client import AgentError, connected_agent
+
+TEXT = st.text(st.characters(codec=None), max_size=4)
+ANYTHING: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2) | st.floats(0, 1) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=4,
+)
+SERVER: JsonObject = {"name": "s", "command": "/bin/s", "args": [], "env": []}
+
+
+def some_of(**fields: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonValue]:
+    """An object in which any of these may be missing, be wrong, or stand beside something unknown."""
+    return st.fixed_dictionaries({}, optional={name: field | ANYTHING for name, field in fields.items()}) | ANYTHING
+
+
+MARK = st.just({}) | st.none()
+CAPABILITIES = some_of(
+    fs=some_of(readTextFile=st.booleans(), writeTextFile=st.booleans(), _meta=ANYTHING),
+    terminal=st.booleans(),
+    session=some_of(compaction=MARK, notices=MARK, configOptions=MARK, _meta=ANYTHING),
+    _meta=ANYTHING,
+    other=ANYTHING,
+)
+NEW_SESSION = st.fixed_dictionaries(
+    {},
+    optional={
+        "cwd": st.just("/project") | ANYTHING,
+        "additionalDirectories": st.lists(TEXT, max_size=2) | ANYTHING,
+        "mcpServers": st.just([]) | st.just([SERVER]) | ANYTHING,
+        "_meta": ANYTHING,
+        "other": ANYTHING,
+    },
+)
+
+
+@given(CAPABILITIES)
+@example({"fs": {"readTextFile": True, "writeTextFile": 1}, "terminal": True, "session": {"compaction": {}}})
+@example({"session": {"compaction": {"_meta": 1}, "notices": []}})
+def test_what_a_client_can_do_is_read_as_the_models_read_it(wire: JsonValue) -> None:
+    params: JsonObject = {"protocolVersion": 1, "clientCapabilities": wire}
+    model = parse(InitializeRequest, params, "initialize").client_capabilities
+    session = model.session
+    assert Capabilities.of(params) == Capabilities(
+        read_text_file=model.fs.read_text_file,
+        write_text_file=model.fs.write_text_file,
+        terminal=model.terminal,
+        compaction=session is not None and session.compaction is not None,
+        notices=session is not None and session.notices is not None,
+    )
+
+
+@given(NEW_SESSION)
+@example({"cwd": "/a", "mcpServers": []})
+@example({"cwd": "/a", "mcpServers": None, "additionalDirectories": ["/b"], "_meta": 1})
+@example({"cwd": "\ud800", "mcpServers": []})
+@example({"cwd": "/a", "additionalDirectories": "", "mcpServers": []})
+@example({"cwd": "/a", "mcpServers": False})
+@example({"cwd": "/a", "mcpServers": 0})
+def test_a_new_session_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
+    plain = plain_new_session(params)
+    if plain is not None:
+        model = parse(NewSessionRequest, params, "session/new")
+        assert (plain.cwd, plain.additional_directories) == (model.cwd, model.additional_directories)
+        assert [*plain.mcp_servers] == model.mcp_servers
+
+
+@pytest.mark.parametrize("more", [{}, {"mcpServers": []}, {"additionalDirectories": ["/b"], "_meta": {"x": 1}}])
+def test_what_editors_send_needs_no_model(more: JsonObject) -> None:
+    assert plain_new_session({"cwd": "/a", **more}) is not None
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ({"cwd": 1, "mcpServers": []}, "cwd must be a string"),
+        ({"mcpServers": []}, "cwd is missing"),
+        ({"cwd": "/", "mcpServers": {}}, "mcpServers must be an array"),
+        ({"cwd": "/", "mcpServers": [{"name": "s"}]}, "mcpServers[0].command is missing"),
+        (
+            {"cwd": "/", "mcpServers": [], "additionalDirectories": ["/", 2]},
+            "additionalDirectories[1] must be a string",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_a_new_session_is_named_by_its_path(
+    tmp_path: Path, params: JsonObject, wrong: str
+) -> None:
+    async with connected_agent(home=tmp_path, laws=False) as agent:
+        with pytest.raises(AgentError, match="session/new") as refused:
+            await agent.request("session/new", params)
+        assert wrong in str(refused.value)
