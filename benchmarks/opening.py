@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 from time import perf_counter
 
 from benchmarks.agent import start_agent
@@ -14,11 +15,16 @@ from benchmarks.table import Figure
 
 CALM = 3.0
 """Seconds after which what a new session prepares in the background is taken to be ready."""
+_BEGUN = 1.5
+"""Seconds after which it has surely begun with that."""
+_STILL = 0.5
+_BUSY = 0.01
+"""It is done with it where it takes no more processor time than this, in seconds, within `_STILL`."""
 
 
 async def opening(bench: Bench) -> list[Figure]:
     """Process start to `initialize` and `session/new`, as an editor does it: the second is sent when the first is
-    answered."""
+    answered. Memory then, and again when the model's SDK was loaded in the background, with no prompt sent."""
     python: list[float] = []
     to_initialize: list[float] = []
     to_session: list[float] = []
@@ -38,8 +44,29 @@ async def opening(bench: Bench) -> list[Figure]:
         Figure("process start -> initialize answered", "ms", to_initialize, 150, "180 pi-acp (min 146)"),
         Figure("process start -> session/new answered", "ms", to_session, 250, "315 codex-acp (min 282)"),
         Figure("processor time until session/new", "CPU s", cpu, None, "0.34 codex-acp"),
-        Figure(f"memory ({MEMORY}) after session/new", "MiB", mib, 60, "76 pydantic-acp"),
+        Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", mib, 60, "76 pydantic-acp"),
+        Figure("  and soon after: Anthropic's SDK was loaded", "MiB", await _prepared(bench, bench.model.env), 60),
+        Figure("  and soon after: OpenAI's SDK was loaded", "MiB", await _prepared(bench, {"OPENAI_API_KEY": "x"}), 60),
     ]
+
+
+async def _prepared(bench: Bench, env: Mapping[str, str]) -> list[float]:
+    """MiB of a process that has prepared all it does by itself behind a new session.
+
+    :param env: has the key of the provider whose SDK is loaded.
+    """
+    mib: list[float] = []
+    for _ in range(bench.fewer):
+        async with bench.home() as home, start_agent(home.path, env) as agent:
+            await agent.initialize()
+            await agent.new_session(home.project)
+            await asyncio.sleep(_BEGUN)
+            used, before = cpu_seconds(agent.process.pid), 0.0
+            while used - before > _BUSY:
+                await asyncio.sleep(_STILL)
+                used, before = cpu_seconds(agent.process.pid), used
+            mib.append(memory(agent.process.pid))
+    return mib
 
 
 async def first_prompt(bench: Bench) -> list[Figure]:
