@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -22,10 +21,10 @@ from acp_agent.compaction.ledger_outcome import (
     tells_failure,
 )
 from acp_agent.compaction.ledger_programs import runs_tests
-from acp_agent.compaction.ledger_shell import Part, ShellLine, read_shell
+from acp_agent.compaction.ledger_shell import Part, ShellLine, command_line, read_shell
 from acp_agent.compaction.ledger_touch import Touch, joined, patched
 from acp_agent.conversation.memory import Change, CommandFact
-from acp_agent.conversation.messages import JsonValue, ToolCall
+from acp_agent.conversation.messages import ToolCall
 
 LONGEST_COMMAND = 300
 """Characters of a command line; the middle of a longer one is left out."""
@@ -184,7 +183,7 @@ def _said(outcome: Outcome, counted: str | None = None) -> str:
 
 def _shell(call: ToolCall, result: str, is_error: bool, cwd: str) -> Happening | None:
     command = next((call.arguments[name] for name in ("command", "cmd", "script") if name in call.arguments), None)
-    text = _command_line(command)
+    text = command_line(command)
     if not text.strip():
         return _other(call, result, is_error, cwd)
     named = next((call.arguments[name] for name in ("cwd", "workdir") if name in call.arguments), None)
@@ -206,17 +205,6 @@ def _shell(call: ToolCall, result: str, is_error: bool, cwd: str) -> Happening |
     )
     touches = _doubtless(line, result, failed=by_status)
     return Happening(fact.command, _said(outcome, counted if tests else None) if failed else "", touches, fact)
-
-
-def _command_line(command: JsonValue) -> str:
-    if isinstance(command, str):
-        return command
-    if not isinstance(command, list):
-        return ""
-    words = [word for word in command if isinstance(word, str)]
-    if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc"):
-        return words[2]
-    return shlex.join(words)
 
 
 def _failed_by_status(line: ShellLine, outcome: Outcome) -> bool:

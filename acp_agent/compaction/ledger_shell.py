@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,7 @@ from acp_agent.compaction.ledger_programs import (
 )
 from acp_agent.compaction.ledger_touch import Touch, joined, patched, written_by_python
 from acp_agent.compaction.ledger_words import Simple, take_apart
+from acp_agent.conversation.messages import JsonValue
 
 _SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash"))
 _NR: Final = re.compile(r"NR\s*>=\s*(\d{1,9})\s*&&\s*NR\s*<=\s*(\d{1,9})")
@@ -74,6 +76,21 @@ class ShellLine:
     def looks(self) -> bool:
         """Whether no part of it does more than show something."""
         return all(part.looks for part in self.parts)
+
+
+def command_line(command: JsonValue) -> str:
+    """The command line that a call hands over: a text, or words, where a shell's script stands for the shell.
+
+    :param command: the argument of the call, as `"pytest a.py"` or `["bash", "-lc", "pytest a.py"]`; empty for others.
+    """
+    if isinstance(command, str):
+        return command
+    if not isinstance(command, list):
+        return ""
+    words = [word for word in command if isinstance(word, str)]
+    if len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
 
 
 def read_shell(command: str, base: str, depth: int = 0) -> ShellLine:

@@ -84,6 +84,24 @@ async def test_json_has_all_points_and_methods(tmp_path: Path) -> None:
     assert {each["session"] for each in document["measurements"]} == {"cart.json"}
 
 
+async def test_a_command_that_codex_handed_to_a_shell_is_found_where_it_stands(tmp_path: Path) -> None:
+    def run(call: str, line: str) -> tuple[str, Any]:
+        return "call", (call, "shell", {"command": ["bash", "-lc", line], "workdir": "/shop"})
+
+    steps = [
+        run(value[0], value[2]["command"]) if kind == "call" else (kind, value)
+        for kind, value in [*cart_session()[:-1], ("call", ("c12", "", {"command": "cat shop/cart.py"}))]
+    ]
+    write(tmp_path / "rollout.jsonl", as_codex(steps))
+    ran = await run_command(tmp_path, "compact-eval", "rollout.jsonl", "--recipe", "compact", "--json", "--at", "0.5")
+    document: dict[str, Any] = json.loads(ran.out)
+    commands = {each["method"]: each["classes"]["commands"] for each in document["methods"]}
+    assert commands["/compact"] == {"kept": 1, "needed": 1, "share": 1.0}
+    assert commands["newest 40%"]["kept"] == 0
+    lost = [fact["fact"] for each in document["measurements"] for fact in each["missed"] if fact["class"] == "commands"]
+    assert lost == ["pytest tests/test_cart.py -q"]
+
+
 async def test_the_transcript_in_the_documentation_can_be_measured(tmp_path: Path) -> None:
     (tmp_path / "cart.json").write_text(example("json"))
     ran = await run_command(tmp_path, "compact-eval", "cart.json", "--misses", "9")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.evaluation.texts import plain, words
-from acp_agent.compaction.ledger_programs import bare, only_looks, program_name
-from acp_agent.compaction.ledger_words import take_apart
+from acp_agent.compaction.ledger_programs import only_looks
+from acp_agent.compaction.ledger_shell import read_shell
 
 FactClass: TypeAlias = Literal["files", "commands", "errors", "rules", "decisions", "numbers", "words"]
 
@@ -22,7 +22,6 @@ CLASSES: tuple[FactClass, ...] = ("files", "commands", "errors", "rules", "decis
 
 LONGEST_COMMAND = 200
 LONGEST_ERROR = 160
-COMMAND_ARGUMENTS = ("command", "cmd", "script")
 
 _RUN = re.compile(r"[\w./@~+-]{4,}")
 _LAST_NAME = re.compile(r"(?:^|/)[\w@+-][\w.@+-]*\.([A-Za-z]\w{0,7})$")
@@ -96,10 +95,10 @@ def files(text: str, cwd: str) -> Iterator[Found]:
 
 def commands(line: str) -> Iterator[tuple[str, str]]:
     """The simple commands of a command line that do more than look: each as a whole, where it is not too long, and by
-    its program and first argument."""
-    for simple in take_apart(line).commands:
-        parts = bare(simple.words)
-        if len(parts) < 2 or program_name(parts) in _NO_COMMANDS or only_looks(parts):
+    its program and first argument. What a shell is handed (`bash -lc "pytest a.py"`) counts as if it stood there."""
+    for part in read_shell(line, "").parts:
+        parts = part.words
+        if len(parts) < 2 or part.program in _NO_COMMANDS or only_looks(parts):
             continue
         arguments = [word for word in parts[1:] if not word.startswith("-") or word == "-m"]
         brief = plain(" ".join((parts[0], *arguments[: 2 if arguments[:1] == ["-m"] else 1])))

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from acp_agent.compaction.evaluation import facts
 from acp_agent.compaction.evaluation.facts import FactClass, Found
 from acp_agent.compaction.evaluation.recording import Recording
-from acp_agent.compaction.evaluation.texts import Gram, Passage, Remains, Said, grams_around, occurrences, plain, said
+from acp_agent.compaction.evaluation.texts import (
+    COMMAND_ARGUMENTS,
+    Gram,
+    Passage,
+    Remains,
+    Said,
+    grams_around,
+    occurrences,
+    plain,
+    said,
+)
 from acp_agent.compaction.rules import stated_rules
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
@@ -131,7 +141,7 @@ def _read(entry: Entry, cwd: str) -> _Message:
             here += facts.decisions(passage.text)
             if not entry.note:
                 spoken.append(plain(passage.text))
-        if passage.speaker == "call" and passage.argument in facts.COMMAND_ARGUMENTS:
+        if passage.speaker == "call" and passage.argument in COMMAND_ARGUMENTS:
             commands += facts.commands(passage.text)
         moved = [_moved(fact, passage) for fact in here]
         found += moved

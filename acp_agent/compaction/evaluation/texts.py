@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from acp_agent.compaction.ledger_shell import command_line
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -29,6 +30,8 @@ from acp_agent.conversation.messages import (
 Speaker: TypeAlias = Literal["user", "assistant", "call", "result"]
 Gram: TypeAlias = tuple[str, ...]
 
+COMMAND_ARGUMENTS = ("command", "cmd", "script")
+"""Arguments of calls that hold a command line, as a text or as words."""
 AROUND = 3
 """Words on each side of a fact that have to be there with it."""
 
@@ -94,7 +97,8 @@ def _pieces(message: Message) -> Iterator[tuple[Speaker, str, str]]:
                 yield "user", part.uri, ""
             case ToolCall():
                 for name, value in part.arguments.items():
-                    for text in _strings(value):
+                    line = command_line(value) if name in COMMAND_ARGUMENTS else ""
+                    for text in [line] if line else _strings(value):
                         yield "call", text, name
             case _:
                 pass

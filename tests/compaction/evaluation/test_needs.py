@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,8 +17,18 @@ from acp_agent.compaction.evaluation.importers import read_recording
 from acp_agent.compaction.evaluation.needs import Need, Script
 from acp_agent.compaction.evaluation.recording import Recording
 from acp_agent.compaction.evaluation.texts import Remains, occurrences, plain
-from acp_agent.conversation.messages import Text, UserMessage
-from support.recordings import RULE, Step, as_transcript, cart_session, write
+from acp_agent.conversation.messages import JsonValue, Text, UserMessage
+from support.recordings import (
+    RULE,
+    Step,
+    as_chat,
+    as_claude_code,
+    as_codex,
+    as_history,
+    as_transcript,
+    cart_session,
+    write,
+)
 
 HALF = 9
 """Messages of the cart's session up to the user's second one."""
@@ -126,10 +139,38 @@ def test_files_are_paths_with_an_extension(text: str, found: list[str]) -> None:
         ("FOO=1 timeout 60 npm test | tail -5", [("npm test", "npm test")]),
         ("cat a.py; ls -la; grep -rn x .; echo done", []),
         ("git commit -m 'A change'", [("git commit -m A change", "git commit")]),
+        ("bash -lc 'cat a.py; grep -rn x . | head'", []),
+        ("timeout 60 sh -c \"ls -la\" && zsh -c 'git status'", []),
+        (
+            "cd /shop && bash -lc 'cat a.py && pytest -q \"tests/a b.py\"'",
+            [("pytest -q tests/a b.py", "pytest tests/a b.py")],
+        ),
+        ("bash run_all.sh --fast", [("bash run_all.sh --fast", "bash run_all.sh")]),
     ],
 )
 def test_commands_that_only_look_are_none(line: str, found: list[tuple[str, str]]) -> None:
     assert [*commands(line)] == found
+
+
+@pytest.mark.parametrize("form", [as_transcript, as_chat, as_history, as_claude_code, as_codex])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda line: ["bash", "-lc", line],
+        lambda line: ["/bin/zsh", "-c", line],
+        lambda line: ["timeout", "60", "bash", "-lc", line],
+        lambda line: f"sh -c {shlex.quote(line)}",
+    ],
+)
+def test_what_a_shell_is_handed_is_needed_as_without_the_shell(
+    form: Callable[[list[Step]], Any], wrap: Callable[[str], JsonValue], tmp_path: Path
+) -> None:
+    wrapped = [
+        (kind, (value[0], "shell", {"command": wrap(value[2]["command"])}) if kind == "call" else value)
+        for kind, value in cart_session()
+    ]
+    found = Script(read_recording(write(tmp_path / "session", form(wrapped)))).needs(HALF)
+    assert [need.key for need in found if need.kind == "commands"] == ["pytest tests/test_cart.py -q"]
 
 
 def test_errors_are_what_was_raised_and_not_what_the_code_mentions() -> None:
