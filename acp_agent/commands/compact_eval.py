@@ -54,7 +54,7 @@ class _Tail:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Measure and print the report. Times go to stderr, so that stdout is the same in every run.
+    """Measure and print the report. Times and notices go to stderr, so that stdout is the same in every run.
 
     :returns: 0; 1 where no method came to a result anywhere.
     :raises AgentError: a session or a recipe cannot be used, or a number makes no sense.
@@ -69,6 +69,8 @@ async def run(arguments: argparse.Namespace) -> int:
     service = CompactionService()
     recipes = _recipes(arguments.recipes, settings, service)
     recordings = await _recordings(arguments, env)
+    for notice in (each.notice for each in recordings if each.notice):
+        print(f"acp-agent: {notice}", file=sys.stderr)
     registry = Registry(settings, env)
     try:
         model = await _model(arguments.model, registry)

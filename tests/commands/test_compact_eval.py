@@ -74,6 +74,21 @@ async def test_the_output_is_the_same_in_every_run(tmp_path: Path) -> None:
         assert first.out == second.out
 
 
+async def test_a_killed_sessions_last_line_is_told_of_on_stderr_and_changes_no_figure(tmp_path: Path) -> None:
+    path = write(tmp_path / "session.jsonl", as_claude_code(cart_session()))
+    words = ("compact-eval", "session.jsonl", "--recipe", "compact", "--json", "--at", "0.5")
+    whole = await run_command(tmp_path, *words)
+    lines = path.read_text().count("\n")
+    with path.open("a") as file:
+        file.write('{"type": "assistant", "message": {"role": "assis')
+    cut = await run_command(tmp_path, *words)
+    assert (cut.code, cut.out) == (0, whole.out)
+    notice, times = cut.err.splitlines()
+    assert notice.startswith(f"acp-agent: session.jsonl:{lines + 1}: is no whole JSON")
+    assert times.startswith("seconds: ")
+    assert len(whole.err.splitlines()) == 1
+
+
 async def test_json_has_all_points_and_methods(tmp_path: Path) -> None:
     write(tmp_path / "cart.json", as_transcript(cart_session()))
     ran = await run_command(tmp_path, "compact-eval", "cart.json", "--json", "--at", "0.5", "--window", "8000")
@@ -163,6 +178,8 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
         ([], "Name a session"),
         (["sess_unknown"], "'sess_unknown' is neither a file nor a session"),
         (["broken.jsonl"], "broken.jsonl:2: is not JSON"),
+        (["empty.json"], "empty.json:1: is empty"),
+        (["other.json"], "other.json:1: is JSON of another form"),
         (["short.json"], "There is no point to compact at"),
         (["cart.json", "--at", "1.5"], "--at 1.5: a point is a share between 0 and 1"),
         (["cart.json", "--at", "half"], "--at half: a point is a share"),
@@ -181,6 +198,8 @@ async def test_what_cannot_be_measured_is_said_in_one_sentence(words: list[str],
     write(tmp_path / "cart.json", as_transcript(cart_session()))
     write(tmp_path / "short.json", as_transcript(cart_session()[:3]))
     (tmp_path / "broken.jsonl").write_text('{"type": "user", "message": {"content": "a"}}\n{{\n{}\n')
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "other.json").write_text('{"name": "acp-agent"}')
     (tmp_path / "wrong.md").write_text("---\nname: wrong\nhocks: {}\n---\nText.\n")
     (tmp_path / "plain.md").write_text("Explain it.\n")
     assert expected in one_sentence(await run_command(tmp_path, "compact-eval", *words))

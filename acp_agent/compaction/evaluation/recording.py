@@ -33,6 +33,7 @@ class Recording:
     :ivar entries: its messages, numbered from 1.
     :ivar system: the system prompt, where it was recorded.
     :ivar cwd: the working directory, absolute; empty where it is not known.
+    :ivar notice: a sentence about what could not be read, with its place; empty where all was.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Recording:
     entries: tuple[Entry, ...]
     system: str = ""
     cwd: str = ""
+    notice: str = ""
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,11 +230,15 @@ def test_what_a_compaction_took_away_is_in_the_recording() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "is empty; expected"),
+        ("", ":1: is empty; expected"),
         ("Hello there", ":1: is not JSON"),
         ('{"type": "user"', ":1: is not JSON"),
         ('{\n  "messages": [\n    oops\n', ":3: is not JSON"),
         ('{"type": "user", "message": {"content": "a"}}\nnonsense\n{"type": "user"}\n', ":2: is not JSON"),
+        (
+            '{"type": "user", "message": {"content": "a"}}\n{"type": "us\n\n{}\n',
+            "and more lines follow; mend this line",
+        ),
         ('{"type": "user", "message": {"content": "a"}}\n[1]\n', ":2: should be a JSON object"),
         ('{"type": "user", "message": {"content": "a"}}\n{"type": "user"}\n', ":2: message: should be an object"),
         ('{"type": "response_item", "payload": 3}\n', "payload: should be an object"),
@@ -241,8 +246,9 @@ def test_what_a_compaction_took_away_is_in_the_recording() -> None:
         ('{"history": [{"content": "a"}]}', "history[0]: should be an object with `role`"),
         ('{"trajectory": [7]}', "trajectory[0]: should be an object"),
         ('{"messages": [{"role": "system", "content": "a"}]}', "nothing was said in it"),
-        ('{"name": "acp-agent"}', "is JSON of another form; expected"),
-        ("[1, 2]", "is JSON of another form; expected"),
+        ('{"name": "acp-agent"}', ":1: is JSON of another form; expected"),
+        ('{"name": "acp-agent"}\n{"name": "acp', ":1: is JSON of another form; expected"),
+        ("[1, 2]", ":1: is JSON of another form; expected"),
         ("[" * 100_000, "is not JSON (nested too deeply)"),
         ("1" * 5_000, "is not JSON"),
     ],
@@ -268,9 +274,14 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
         read_recording(tmp_path / "sessions.db")
 
 
-def test_a_last_line_that_was_being_written_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "session", as_claude_code(cart_session()))
+@pytest.mark.parametrize("rest", [b'{"type": "user", "mess', b'{"type": "user", "text": "Gr\xc3', b"{"])
+@pytest.mark.parametrize("form", ["Claude Code", "Codex"])
+def test_a_last_line_that_was_cut_off_is_left_out_and_told_of(form: str, rest: bytes, tmp_path: Path) -> None:
+    path = write(tmp_path / "session", FORMS[form](cart_session()))
     whole = read_recording(path)
-    with path.open("a") as file:
-        file.write('{"type": "user", "mess')
-    assert read_recording(path) == whole
+    lines = path.read_text().count("\n")
+    with path.open("ab") as file:
+        file.write(rest)
+    cut = read_recording(path)
+    assert cut.notice.startswith(f"{path}:{lines + 1}: is no whole JSON")
+    assert replace(cut, notice="") == whole

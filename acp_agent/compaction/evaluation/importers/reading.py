@@ -40,17 +40,20 @@ class Document:
 
     :ivar whole: the one value that the file is; None where it has a value in each line.
     :ivar lines: those values; for a file of one object, that one.
+    :ivar cut_off: number of a broken last line, which is left out: its writer was killed; None where there is none.
     """
 
     path: Path
     whole: object
     lines: tuple[Line, ...]
+    cut_off: int | None = None
 
 
 def read_document(path: Path) -> Document:
-    """Read a file of JSON or JSON Lines. A last line that was not written to its end is left out.
+    """Read a file of JSON or JSON Lines. A last line that was not written to its end, as that of a session that was
+    killed, is left out.
 
-    :raises AgentError: it is neither; names file and line.
+    :raises AgentError: it is neither, or a line before the last is broken; names file and line.
     :raises OSError: it cannot be read.
     """
     if not path.is_file():
@@ -66,42 +69,42 @@ def read_document(path: Path) -> Document:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise AgentError(located(f"is not UTF-8 text; {FORMS}", source=str(path), line=line)) from error
+        if error.reason != "unexpected end of data":
+            raise AgentError(located(f"is not UTF-8 text; {FORMS}", source=str(path), line=line)) from error
+        text = data.decode("utf-8-sig", "replace")  # cut off in the middle of a character
     if not text.strip():
-        raise AgentError(located(f"is empty; {FORMS}", source=str(path)))
+        raise AgentError(located(f"is empty; {FORMS}", source=str(path), line=1))
     try:
         whole = _parsed(text)
     except ValueError as error:
-        lines = tuple(_lines(path, text, error))
-        return Document(path, None, lines)
+        lines, cut_off = _lines(path, text, error)
+        return Document(path, None, lines, cut_off)
     return Document(path, whole, (Line(None, value),) if (value := as_object(whole)) is not None else ())
 
 
-def _lines(path: Path, text: str, whole_error: ValueError) -> Iterator[Line]:
-    texts = text.split("\n")
-    last = max(index for index, line in enumerate(texts) if line.strip())
-    found = False
-    for index, line in enumerate(texts):
-        if not line.strip():
-            continue
+def _lines(path: Path, text: str, whole_error: ValueError) -> tuple[tuple[Line, ...], int | None]:
+    """The values of the lines, and the number of the last where that was cut off."""
+    texts = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    found: list[Line] = []
+    for number, line in texts:
         try:
             value = as_object(_parsed(line))
         except ValueError as error:
-            if index == last and found:
-                return  # the agent was killed while it wrote
-            if not found and isinstance(whole_error, json.JSONDecodeError) and line.strip() in "{[":
-                # One value over several lines; where it breaks is what helps.
-                raise _not_json(path, whole_error.lineno, whole_error.msg) from error
             why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            raise _not_json(path, index + 1, why) from error
+            if found and number == texts[-1][0]:
+                return tuple(found), number
+            if found:
+                message = f"is not JSON ({why}), and more lines follow; mend this line or take it out"
+                raise wrong(path, message, number) from error
+            at = number
+            if isinstance(whole_error, json.JSONDecodeError) and line.strip() in "{[":
+                # One value over several lines; where it breaks is what helps.
+                at, why = whole_error.lineno, whole_error.msg
+            raise wrong(path, f"is not JSON ({why}); {FORMS}", at) from error
         if value is None:
-            raise AgentError(located("should be a JSON object, as every line here", source=str(path), line=index + 1))
-        found = True
-        yield Line(index + 1, value)
-
-
-def _not_json(path: Path, line: int, why: str) -> AgentError:
-    return AgentError(located(f"is not JSON ({why}); {FORMS}", source=str(path), line=line))
+            raise wrong(path, "should be a JSON object, as every line here", number)
+        found.append(Line(number, value))
+    return tuple(found), None
 
 
 def _parsed(text: str) -> object:
