@@ -25,12 +25,13 @@ def example(info: str) -> str:
     return found[1]
 
 
-def rows(ran: Ran) -> dict[str, dict[str, str]]:
+def rows(text: str) -> dict[str, dict[str, str]]:
     """The table: method, then column, then cell."""
-    lines = ran.out.splitlines()
-    head = next(index for index, line in enumerate(lines) if line.startswith("method"))
+    lines = text.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("method "))
     columns = re.split(r"  +", lines[head])
-    body = lines[head + 2 : lines.index("", head)]
+    end = next(index for index, line in enumerate(lines) if index > head and line in ("", "```"))
+    body = lines[head + 2 : end]
     return {cells[0]: dict(zip(columns, cells, strict=True)) for cells in (re.split(r"  +", line) for line in body)}
 
 
@@ -48,7 +49,7 @@ async def test_a_deliberately_bad_recipe_scores_lower(tmp_path: Path) -> None:
     words = ("compact-eval", "cart.json", "--recipe", "compact", "--recipe", "forget.md", "--tail", "5%")
     ran = await run_command(tmp_path, *words, "--at", "0.4", "--at", "0.5")
     assert ran.code == 0, ran.err
-    table = rows(ran)
+    table = rows(ran.out)
     assert list(table) == ["/compact*", "/forget", "newest 40%"]
     assert float(table["/compact*"]["score"]) > float(table["/forget"]["score"]) + 20
     assert "1 session (transcript)" in ran.out
@@ -122,9 +123,20 @@ async def test_the_transcript_in_the_documentation_can_be_measured(tmp_path: Pat
     ran = await run_command(tmp_path, "compact-eval", "cart.json", "--misses", "9")
     assert ran.code == 0, ran.err
     assert "8347" in ran.out
-    shown = re.search(r"^method .*$", DOCUMENTATION, re.MULTILINE)
-    assert shown is not None
-    assert shown[0].split() == next(line for line in ran.out.splitlines() if line.startswith("method")).split()
+
+
+async def test_the_table_in_the_documentation_has_the_rows_and_columns_that_are_printed(tmp_path: Path) -> None:
+    write(tmp_path / "cart.json", as_transcript(cart_session()))
+    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--at", "0.5")
+    assert ran.code == 0, ran.err
+    shown, printed = rows(DOCUMENTATION), rows(ran.out)
+    assert list(shown) == list(printed)
+    columns = [list(cells) for cells in (*shown.values(), *printed.values())]
+    assert all(each == columns[0] for each in columns)
+    # What the words around the table say of it.
+    explained = re.findall(r"^\| `([^`]+)` \|", DOCUMENTATION[DOCUMENTATION.index("| column |") :], re.MULTILINE)
+    assert {*explained} == {*columns[0], "unverified"} - {"method"}
+    assert re.search(r"figures are of version \d+\.\d+\.\d+ on \d+ \w+ \d{4}", DOCUMENTATION)
 
 
 async def test_sessions_of_this_agent_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
@@ -167,7 +179,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
     words = ("compact-eval", "cart.json", "--recipe", "compact", "--model", "story/story", "--at", "0.5", "--tail", "0")
     ran = await run_command(tmp_path, *words)
     assert ran.code == 0, ran.err
-    found = rows(ran)["/compact"]
+    found = rows(ran.out)["/compact"]
     assert found["numbers"] == "100.0"
     assert float(found["unverified"]) >= 1
 
