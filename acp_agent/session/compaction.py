@@ -124,9 +124,10 @@ class SessionCompaction:
 
         :raises CompactionError: there is none.
         """
-        await self.preparation.drop()
         host = self._host
         restored = await undo(self._services.store, host.session_id, host.log, host.prefix_tokens())
+        # Only now: where nothing was undone, what is prepared still fits.
+        await self.preparation.drop()
         await host.show_usage()
         return restored
 

@@ -45,6 +45,18 @@ def whole(it: Desk) -> list[str]:
     return [said(message).splitlines()[-1] for message in messages(live(it))]
 
 
+async def test_an_undo_of_nothing_leaves_the_summary_that_waits_in_its_place(tmp_path: Path) -> None:
+    summary, hold = held(usage=Usage(500, 50))
+    async with desk(tmp_path, summary) as it:
+        await prepared(it, hold)
+        await it.prompt("/compact undo")
+        assert "There is no compaction to undo. Nothing was changed." in it.agent.text()
+        assert "summary_dropped" not in it.logged()
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(6_000, 5)))
+        assert [compaction.text for compaction in shown_compactions(it.agent)] == [SUMMARY]
+        assert it.asked == 1
+
+
 @pytest.mark.parametrize(("model", "env"), [("openai/small-test", {}), ("anthropic/claude-test", WINDOW)])
 async def test_another_model_goes_on_with_the_summary_that_waits(
     tmp_path: Path, model: str, env: dict[str, str]
