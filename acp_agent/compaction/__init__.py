@@ -9,6 +9,7 @@ other packages (docs/strategies.md). Each is loaded with its first use, since th
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,10 @@ _WHERE = {
     "strategies": ("by_name", "installed_strategies"),
     "strategy": ("ENTRY_POINTS", "Draft", "Strategy", "Task", "Writer"),
 }
+# A library is silent where its program sets up no logging. Here and not at the top of the package: the agent answers
+# its editor before anything as large as `logging` is loaded.
+logging.getLogger("acp_agent").addHandler(logging.NullHandler())
+
 _MODULES = {name: module for module, names in _WHERE.items() for name in names}
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
