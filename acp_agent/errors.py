@@ -123,6 +123,10 @@ class CompactionError(AgentError):
         super().__init__(f"{reason} {advice}" if advice else reason)
 
 
+class NoModelError(CompactionError):
+    """A way to compact asked a model where none may be asked."""
+
+
 class SummaryOverflowError(CompactionError):
     """The request for a summary does not fit the model's window."""
 

@@ -12,6 +12,7 @@ from acp_agent.errors import (
     ContextOverflowError,
     ModelError,
     ModelStreamError,
+    NoModelError,
     SummaryOverflowError,
 )
 from acp_agent.llm.provider import (
@@ -45,6 +46,7 @@ class ModelCalls:
     :param call: the model call.
     :param show: told the summary's text as it streams.
     :param begin: told before each request; what it does at the first, the user sees as the beginning.
+    :ivar may_ask: whether a model may be asked at all; every call is refused where not.
     :ivar requests: how many were made.
     :ivar usage: of all answers so far; None before the first.
     """
@@ -55,6 +57,7 @@ class ModelCalls:
         self._call = call
         self._show = show
         self._begin = begin
+        self.may_ask = True
         self.requests = 0
         self._unseen = 0
         self.usage: Usage | None = None
@@ -71,6 +74,7 @@ class ModelCalls:
 
         :param shown: whether the answer is the summary that the user watches.
         :raises SummaryOverflowError: the request does not fit the model's window.
+        :raises NoModelError: no model may be asked.
         :raises CompactionError: the answer broke off, or too many requests were made.
         :raises ModelError: the model could not be asked.
         """
@@ -100,6 +104,7 @@ class ModelCalls:
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
         """Have the provider compact, once.
 
+        :raises NoModelError: no model may be asked.
         :raises SummaryOverflowError: the conversation does not fit the model's window.
         :raises ModelError: the provider could not be asked.
         """
@@ -132,6 +137,8 @@ class ModelCalls:
         )
 
     def _count(self) -> None:
+        if not self.may_ask:
+            raise NoModelError("No model may be asked for a summary now.", "The history is unchanged.")
         if self.requests + self._unseen >= MAX_REQUESTS:
             raise CompactionError(
                 f"No summary was written in {MAX_REQUESTS} requests to the model.",

@@ -28,6 +28,7 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelError,
     ModelUnavailableError,
+    NoModelError,
     SummaryOverflowError,
 )
 from acp_agent.llm.provider import NativeCompaction
@@ -89,12 +90,13 @@ class CompactionService:
         :param calls: counts the calls in place of a counter of its own, for whoever wants to know what a failure cost.
         :param native: the provider's own compaction, where it has one.
         :param writer: the model that `call` asks, where it is not the conversation's own.
-        :param without_model: whether strategies that ask a model are passed over.
+        :param without_model: whether strategies that ask a model are passed over; `calls` refuse to ask one.
         :returns: None where there is nothing to compact.
         :raises CompactionError: no step of the ladder came to a result that may be used; says why.
         :raises ModelError: the model could not be asked, and no other step may take its place.
         """
         calls = calls or ModelCalls(call, show)
+        calls.may_ask = not without_model
         task = Task(state, policy, calls, native, writer)
         failures: list[AgentError] = []
         for name in self.ladder(policy):
@@ -109,6 +111,8 @@ class CompactionService:
                     result = await to_thread.run_sync(
                         _accepted, ready, draft, name, bool(failures), abandon_on_cancel=True
                     )
+            except NoModelError:
+                continue  # a package's strategy, whose name does not tell that it would ask
             except (CompactionError, ModelError) as error:
                 _log.info("compaction by %s came to nothing: %s", name, error)
                 failures.append(error)
@@ -140,7 +144,7 @@ class CompactionService:
     async def _draft(self, name: str, task: Task) -> Draft | None:
         strategy = self.strategies.get(name)
         if strategy is None:
-            known = ", ".join(sorted(self.strategies))
+            known = ", ".join(sorted(self.choices))
             raise CompactionError(
                 f"There is no compaction strategy {name!r}; there are: {known}.", "Nothing was changed."
             )

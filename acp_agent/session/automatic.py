@@ -224,9 +224,11 @@ class AutoCompaction:
         if self.preparation.running or not self._has_grown(budget, "threshold"):
             return
         order = await self._order(Wanted("threshold"), active)
-        if order is None or await self._compact(replace(order, without_model=True)):
+        if order is None:
             return
-        if order.policy.strategy in _PREPARED and self._failures < MAX_FAILURES:
+        if order.policy.strategy not in _PREPARED:
+            await self._compact(order)
+        elif not await self._compact(replace(order, without_model=True)) and self._failures < MAX_FAILURES:
 
             async def make() -> Order | None:
                 return _for_later(order)
@@ -261,8 +263,6 @@ class AutoCompaction:
         self._no_room = None
         if order is None:
             return False
-        if self._failures >= MAX_FAILURES:
-            order = replace(order, without_model=True)
         try:
             swap = await self._compactor.compact(order, self._pending, self._spent)
         except AgentError as error:
@@ -314,7 +314,11 @@ class AutoCompaction:
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
             self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             return None
-        if order is None or last is None or order.writer is not None:
+        if order is None:
+            return None
+        if self._failures >= MAX_FAILURES:
+            order = replace(order, without_model=True)
+        if last is None or order.writer is not None:
             return order
         if last.name == active.name or last.budget.window <= active.budget.window:
             return order

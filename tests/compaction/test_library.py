@@ -178,6 +178,56 @@ async def test_without_a_model_the_last_step_still_fits() -> None:
     assert result.tokens_after <= of.budget.limit
 
 
+async def test_without_a_model_a_strategy_of_ones_own_gets_none_either_and_the_next_step_is_taken() -> None:
+    class Asking:
+        name = "asking"
+
+        async def draft(self, task: Task) -> Draft | None:
+            await task.calls.ask(task.state.request)
+            return None
+
+    model, service = Asked(), CompactionService(installed_strategies() | by_name([Asking()]))
+    policy = replace(POLICY, strategy="asking", by_hand=False, must_fit=True)
+    result = await service(state(window=9_000), policy, model, without_model=True)
+    assert result is not None
+    assert (result.strategy, result.receipt.requests, model.requests) == ("ledger", 0, [])
+    assert await service(state(), replace(POLICY, strategy="asking"), model, without_model=True) is None
+    assert model.requests == []
+
+
+async def test_a_program_without_logging_is_printed_nothing() -> None:
+    code = """if True:
+        import asyncio
+        from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState
+        from acp_agent.conversation.messages import AssistantMessage, Text, UserMessage
+        from acp_agent.errors import CompactionError
+
+        async def crash(request):
+            raise RuntimeError("in the user's own code")
+            yield
+
+        async def main():
+            history = [UserMessage("1", (Text("Why? " * 4_000),)), AssistantMessage("2", (Text("So. " * 4_000),))]
+            state = ConversationState.of(history, window=32_000)
+            try:
+                await CompactionService()(state, CompactionPolicy(prompt="Summarise."), crash)
+            except CompactionError:
+                raise SystemExit(3)
+
+        asyncio.run(main())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=30
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", "")
+
+
+def test_an_unknown_strategy_is_told_what_may_be_chosen() -> None:
+    with pytest.raises(CompactionError) as caught:
+        anyio.run(compacted, state(), replace(POLICY, strategy="sumary"))
+    assert "there are: ledger, mask, native, summary, truncate." in str(caught.value)
+
+
 async def test_a_summary_in_parts_may_be_the_first_step() -> None:
     result = await compacted(state(), replace(POLICY, strategy="chunked"))
     assert (result.strategy, result.summary) == ("chunked", "# Goal\nA shop.")

@@ -12,9 +12,11 @@ import pytest
 
 from support.client import ROOT, AgentError
 from support.compactions import is_summary_request, messages, said, shown_compactions
+from support.editors import ZED_BETA
 from support.models import MODELS, Reply, ToolCall, Usage
 from support.stage import Stage, stage
 
+MINE = "A system prompt of the strategy's own."
 MODEL = f"anthropic/{MODELS['anthropic']}"
 WINDOW = 20_000
 FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 100}
@@ -219,6 +221,28 @@ async def test_a_strategy_that_asks_the_model_may_do_so_as_often_as_it_is_due(tm
     assert len(compactions) >= 4
     assert {compaction.text[:15] for compaction in compactions} == {"The model says:"}
     assert "No summary could be written" not in str(it.agent.updates())
+
+
+@pytest.mark.parametrize("prepare", [False, 0.3])
+async def test_after_three_failures_a_packages_strategy_gets_no_model_either(tmp_path: Path, prepare: float) -> None:
+    request = "task.state.request"
+    text = f"from dataclasses import replace\n{PLUGIN.replace(request, f'replace({request}, system={MINE!r})')}"
+    asked: list[int] = []
+
+    def script(body: Mapping[str, Any]) -> Reply:
+        if MINE not in str(body["system"]):
+            return Reply("Yes. " * 2_000, usage=Usage(13_000, 5))
+        asked.append(len(asked))
+        return Reply(http_status=400)
+
+    settings = config(strategy="asking", prepare=prepare)
+    env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages", text=text)}
+    async with stage(tmp_path, script=script, editor=ZED_BETA, config=settings, env=env) as it:
+        for _ in range(7):
+            assert await it.prompt("Really?") == {"stopReason": "end_turn"}
+    assert len(asked) == 3
+    [notice] = it.agent.updates(kind="notice")
+    assert "3 times in a row" in str(notice)
 
 
 async def test_a_strategy_that_cannot_be_loaded_is_logged_and_left_out_and_takes_no_name_of_ours(
