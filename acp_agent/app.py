@@ -19,7 +19,7 @@ from acp_agent.hooks.handlers import builtin_handlers
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
-from acp_agent.llm.registry import Registry
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.server.agent import Agent, to_rpc_error
 from acp_agent.server.handshake import Handshake
@@ -67,6 +67,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             tools=tools.names,
             required_hooks=REQUIRED_HOOKS,
             strategies=strategies,
+            providers=(*BUILT_IN_PROVIDERS, *settings.providers),
             reserved=[command.name for command in BUILT_IN],
         )
 
@@ -75,7 +76,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         tools=tools,
         hooks=hooks,
         compaction=compaction,
-        settings=lambda cwd: load_settings(env, cwd, strategies=strategies),
+        settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
         models=lambda settings: Registry(settings, env),
         library=library,
     )

@@ -33,7 +33,7 @@ from acp_agent.errors import AgentError, RecipeError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.handlers import builtin_handlers
 from acp_agent.llm.provider import NativeCompaction
-from acp_agent.llm.registry import Registry
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.recipes.library import SUFFIX, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import CompactionOptions, Known, Recipe, Share
 from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
@@ -65,7 +65,7 @@ async def run(arguments: argparse.Namespace) -> int:
     tail = _tail(arguments.tail)
     if arguments.window is not None and arguments.window < 1:
         raise AgentError("--window is a number of tokens, 1 or more.")
-    settings = load_settings(env, Path.cwd())
+    settings = load_settings(env, Path.cwd(), providers=BUILT_IN_PROVIDERS)
     service = CompactionService()
     recipes = _recipes(arguments.recipes, settings, service)
     recordings = await _recordings(arguments, env)
@@ -184,6 +184,7 @@ def _matching(name: str, ids: Sequence[str]) -> str:
 def _recipes(names: Sequence[str], settings: Settings, service: CompactionService) -> list[Recipe]:
     """The recipes that are named, or all that compact."""
     handlers = Dispatcher(builtin_handlers()).known
+    providers = (*BUILT_IN_PROVIDERS, *settings.providers)
     library = RecipeLibrary.discover(
         builtin_recipes_dir(),
         settings.home / RECIPES,
@@ -191,10 +192,11 @@ def _recipes(names: Sequence[str], settings: Settings, service: CompactionServic
         handlers,
         required_hooks=REQUIRED_HOOKS,
         strategies=service.strategies,
+        providers=providers,
     )
     if not names:
         return [recipe for recipe in library.recipes.values() if RecipeRun(recipe, "", ()).compacts]
-    known = Known(handlers, None, REQUIRED_HOOKS, service.strategies)
+    known = Known(handlers, None, REQUIRED_HOOKS, service.strategies, providers)
     chosen: list[Recipe] = []
     for name in dict.fromkeys(names):
         recipe = _from_file(Path(name), known) if name.endswith(SUFFIX) else library.get(name.removeprefix("/"))

@@ -7,7 +7,7 @@ and one of its keys can be named. Knows neither files nor pydantic.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import cast
@@ -16,14 +16,24 @@ from acp_agent.config.document import Document, DocumentError, Place, did_you_me
 from acp_agent.config.settings import CompactionChoices, Settings
 
 
-def check_compaction(
-    document: Document, settings: Settings, strategies: Collection[str] | None, user_file: Path
-) -> None:
-    """Refuse strategies that do not exist, and a `prepare` that is not lower than its `threshold`.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What exists beside the configuration; None where that is not known, and any will do.
+
+    :ivar strategies: names of the compaction strategies.
+    :ivar providers: names of the providers that need no configuration.
+    """
+
+    strategies: Collection[str] | None = None
+    providers: Collection[str] | None = None
+
+
+def check_compaction(document: Document, settings: Settings, known: Known, user_file: Path) -> None:
+    """Refuse strategies that do not exist, models of providers that do not, and a `prepare` that is not lower than its
+    `threshold`.
 
     :param document: the file, which has been validated by itself.
     :param settings: this file's layer and all below it.
-    :param strategies: names that exist; None does not check them.
     :param user_file: where the layer below a project's file is.
     :raises DocumentError: with the line and the key.
     """
@@ -31,11 +41,30 @@ def check_compaction(
     for section in sections:
         place = (*section, "strategy")
         name = _said(document, place)
-        if isinstance(name, str) and strategies is not None and name not in strategies:
-            message = f"there is no strategy {name!r}; {did_you_mean(name, strategies)}"
+        if isinstance(name, str) and known.strategies is not None and name not in known.strategies:
+            message = f"there is no strategy {name!r}; {did_you_mean(name, known.strategies)}"
             raise DocumentError(message, document.lines[place], dotted(place))
+        place = (*section, "model")
+        name = _said(document, place)
+        if isinstance(name, str) and known.providers is not None:
+            wrong = unknown_provider(name, {*known.providers, *settings.providers})
+            if wrong:
+                raise DocumentError(wrong, document.lines[place], dotted(place))
     for model in (None, *settings.models):
         _check_prepare(document, settings, model, user_file)
+
+
+def unknown_provider(model: str, providers: Collection[str]) -> str:
+    """What to tell somebody whose model's provider does not exist; empty where it does.
+
+    :param model: `provider/model`.
+    :param providers: names that exist.
+    """
+    name = model.partition("/")[0]
+    if name in providers:
+        return ""
+    others = "others go under `providers` in config.yaml"
+    return f"there is no provider {name!r} ({others}); {did_you_mean(name, providers)}"
 
 
 def _check_prepare(document: Document, settings: Settings, model: str | None, user_file: Path) -> None:

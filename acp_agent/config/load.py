@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from acp_agent.config.checks import Known, check_compaction
 from acp_agent.config.document import Document, DocumentError, parse_mapping, read_text, validate
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.settings import MODEL_NAME_FORM, Settings, is_model_name
@@ -20,7 +21,11 @@ WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
 
 
 def load_settings(
-    env: Mapping[str, str], cwd: Path | None = None, *, strategies: Collection[str] | None = None
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    *,
+    strategies: Collection[str] | None = None,
+    providers: Collection[str] | None = None,
 ) -> Settings:
     """Read all layers. Makes no file or folder.
 
@@ -28,32 +33,34 @@ def load_settings(
         `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
     :param cwd: absolute path of the session's working directory; None reads no project's file.
     :param strategies: names of the compaction strategies that exist; None does not check them.
+    :param providers: names of the providers that need no configuration; None does not check whose model is to write
+        summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable.
     """
     settings = Settings(home=home_dir(env))
-    settings = _with_user_file(settings, strategies)
+    known = Known(strategies, providers)
+    settings = _with_user_file(settings, known)
     if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
-        settings = _with_project_file(replace(settings, project=project), strategies)
+        settings = _with_project_file(replace(settings, project=project), known)
     return _with_environment(settings, env)
 
 
-def _with_user_file(settings: Settings, strategies: Collection[str] | None) -> Settings:
+def _with_user_file(settings: Settings, known: Known) -> Settings:
     path = settings.home / CONFIG_FILE
     try:
         document = _read(path, None)
         if document is None:
             return settings
-        from acp_agent.config.checks import check_compaction
         from acp_agent.config.schema import UserFile
 
         settings = validate(UserFile, document).over(settings)
-        check_compaction(document, settings, strategies, path)
+        check_compaction(document, settings, known, path)
         return settings
     except DocumentError as error:
         raise _config_error(error, path) from error
 
 
-def _with_project_file(settings: Settings, strategies: Collection[str] | None) -> Settings:
+def _with_project_file(settings: Settings, known: Known) -> Settings:
     assert settings.project is not None
     path = settings.project / CONFIG_FILE
     try:
@@ -61,12 +68,11 @@ def _with_project_file(settings: Settings, strategies: Collection[str] | None) -
         document = _read(path, settings.project.parent)
         if document is None:
             return settings
-        from acp_agent.config.checks import check_compaction
         from acp_agent.config.schema import ProjectFile
 
         user_file = settings.home / CONFIG_FILE
         settings = validate(ProjectFile, document, context=user_file).over(settings)
-        check_compaction(document, settings, strategies, user_file)
+        check_compaction(document, settings, known, user_file)
         return settings
     except DocumentError as error:
         raise _config_error(error, path) from error

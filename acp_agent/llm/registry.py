@@ -74,6 +74,9 @@ _BUILT_IN: dict[str, _BuiltIn] = {
 }
 """In the order in which a set key makes a provider the default."""
 
+BUILT_IN_PROVIDERS = tuple(_BUILT_IN)
+"""Names of the providers that need no configuration."""
+
 _LOCAL = {"ollama": probe.ollama_window, "lmstudio": probe.lmstudio_window}
 """How those local servers are asked for windows that have their own ways."""
 

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import Document, DocumentError, did_you_mean
 from acp_agent.config.settings import MODEL_NAME_FORM, is_model_name
 from acp_agent.recipes.model import CompactionOptions, HookBinding, Known, Share, Verify
@@ -114,6 +115,10 @@ def compaction_options(
     if section.strategy is not None and known.strategies is not None and section.strategy not in known.strategies:
         message = f"there is no strategy {section.strategy!r}; {did_you_mean(section.strategy, known.strategies)}"
         raise DocumentError(message, lines["compaction", "strategy"], "compaction.strategy")
+    if section.model is not None and known.providers is not None:
+        wrong = unknown_provider(section.model, known.providers)
+        if wrong:
+            raise DocumentError(wrong, lines["compaction", "model"], "compaction.model")
     if isinstance(section.tail, Share) and section.target and section.tail.of_window >= section.target:
         message = f"should be less than `target`, which is {section.target:.0%}: the tail is a part of that"
         raise DocumentError(message, lines["compaction", "tail"], "compaction.tail")

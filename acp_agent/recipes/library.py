@@ -51,6 +51,7 @@ class RecipeLibrary:
         tools: Collection[str] | None = None,
         required_hooks: RequiredHooks | None = None,
         strategies: Collection[str] | None = None,
+        providers: Collection[str] | None = None,
         reserved: Collection[str] = (),
     ) -> RecipeLibrary:
         """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
@@ -66,9 +67,10 @@ class RecipeLibrary:
         :param tools: names of the tools that recipes may allow; None does not check them.
         :param required_hooks: hooks that a recipe of a certain name must have.
         :param strategies: names of the compaction strategies; None does not check them.
+        :param providers: names of the models' providers, those of the configuration included; None likewise.
         :param reserved: names of commands that no recipe may take.
         """
-        known = Known(handlers, tools, required_hooks or {}, strategies)
+        known = Known(handlers, tools, required_hooks or {}, strategies, providers)
         recipes: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         folders: tuple[tuple[Origin, Path | None], ...] = (

@@ -23,12 +23,14 @@ class Known:
 
     :ivar tools: names that `allowed_tools` may list; None where that is not known, and any will do.
     :ivar strategies: names that `compaction.strategy` may take; None likewise.
+    :ivar providers: names that `compaction.model` may begin with; None likewise.
     """
 
     handlers: KnownHandlers
     tools: Collection[str] | None = None
     required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
     strategies: Collection[str] | None = None
+    providers: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

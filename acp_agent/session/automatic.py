@@ -20,7 +20,6 @@ from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
     AgentError,
     CompactionError,
-    ConfigError,
     ContextOverflowError,
     ModelError,
     OverflowLimit,
@@ -122,7 +121,11 @@ class AutoCompaction:
         """
         await self.preparation.drop_if_stale()
         wanted = Wanted("overflow", must_fit=True, refused=limit)
-        order = await self._order(wanted, active)
+        try:
+            order = await self._ordered(wanted, active)
+        except RecipeError as error:
+            why = f"The conversation does not fit the model's context window, and cannot be compacted. {error}"
+            raise CompactionError(why) from error
         # A summary takes the place of words; what is left of the images may still be too many.
         pending = self._pending if limit in (None, "tokens") else None
         swap = None if order is None else await self._compactor.compact(order, pending, self._spent)
@@ -308,12 +311,16 @@ class AutoCompaction:
 
     async def _order(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         try:
-            order = await self._orders.automatic(wanted, active)
-        except (RecipeError, ConfigError) as error:
+            return await self._ordered(wanted, active, last)
+        except RecipeError as error:
             if self._futile < MAX_FUTILE:
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
             self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             return None
+
+    async def _ordered(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
+        """See `Orders.automatic`."""
+        order = await self._orders.automatic(wanted, active)
         if order is None:
             return None
         if self._failures >= MAX_FAILURES:

@@ -12,7 +12,7 @@ from acp_agent.conversation.events import (
     TextPinned,
 )
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import CompactionError, InvalidParamsError
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.host import SessionHost
 from acp_agent.session.reports import preview_text, status_text
@@ -61,7 +61,10 @@ async def _unpin(host: SessionHost, rest: str) -> str:
 
 async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
     """What one of `REPORTS` tells."""
-    return await (_preview(host, run) if word == "preview" else _status(host))
+    try:
+        return await (_preview(host, run) if word == "preview" else _status(host))
+    except CompactionError as error:
+        return str(error)
 
 
 async def _preview(host: SessionHost, run: RecipeRun) -> str:

@@ -13,8 +13,8 @@ from acp_agent.compaction.state import DEFAULT_TARGET, CompactionPolicy, Convers
 from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionTrigger
-from acp_agent.errors import OverflowLimit
-from acp_agent.recipes.model import CompactionOptions
+from acp_agent.errors import CompactionError, ConfigError, ModelError, OverflowLimit
+from acp_agent.recipes.model import CompactionOptions, Recipe
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compacting import Order, Prepared
 from acp_agent.session.models import ActiveModel
@@ -48,6 +48,7 @@ class Orders:
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
+        self._told: set[str] = set()
 
     async def by_hand(self, run: RecipeRun) -> Order:
         """The order for a compaction that the user asks for.
@@ -61,7 +62,6 @@ class Orders:
         """The order for a compaction that no prompt names a recipe for; None where no recipe compacts.
 
         :raises RecipeError: see `_order`.
-        :raises ConfigError: see `_order`.
         """
         recipe = (await self._host.library()).get(COMPACT)
         return None if recipe is None else await self._order(RecipeRun(recipe, "", ()), wanted, active)
@@ -70,7 +70,7 @@ class Orders:
         """The order for a compaction with this recipe.
 
         :raises RecipeError: the recipe cannot be rendered.
-        :raises ConfigError: the model that is named for summaries is not there.
+        :raises CompactionError: see `_writer`.
         """
         host, refused = self._host, wanted.refused
         context = wanted.context or host.context
@@ -100,12 +100,42 @@ class Orders:
         )
         call: ModelCall = active.provider.stream
         writer = None
-        name = said.model or options.model
-        if name is not None and name != active.name:
-            other = await host.models.named(name)
+        other = await self._writer(run.recipe, active, by_hand=wanted.trigger == "manual")
+        if other is not None:
             call = other.provider.stream
             writer = Writer(other.model_id, other.budget.window, other.max_output_tokens)
         return Order(run, wanted.trigger, state, context.revision, policy, call, active.native, writer)
+
+    async def _writer(self, recipe: Recipe, active: ActiveModel, *, by_hand: bool) -> ActiveModel | None:
+        """The model that is named for summaries; None where it is the session's own.
+
+        The session's own takes its place where it cannot be used, unless the user waits for the answer: a context that
+        is full has to become short, and a line that nobody looks at must not stand in the way.
+
+        :raises CompactionError: it cannot be used; names what has to be corrected.
+        """
+        settings = self._host.settings
+        name, where = settings.compaction_for(active.name).model, "in config.yaml"
+        key = "compaction.model"
+        if name is None:
+            name, where = (recipe.compaction or CompactionOptions()).model, f"of the recipe {recipe.source}"
+        elif active.name in settings.models and settings.models[active.name].compaction.model is not None:
+            key = f"models.{active.name}.compaction.model"
+        if name is None or name == active.name:
+            return None
+        try:
+            return await self._host.models.named(name)
+        except (ConfigError, ModelError) as error:
+            wrong = f"{name}, which `{key}` {where} names for summaries, cannot be used: {str(error).rstrip('.')}."
+            if by_hand:
+                advice = (
+                    "Nothing was changed; correct that key, or leave it out and have the session's own model write."
+                )
+                raise CompactionError(wrong, advice) from error
+            if name not in self._told:
+                self._told.add(name)
+                await self._host.tell(f"{wrong} The session's own model writes them.")
+            return None
 
 
 def asks_for_the_same(order: Order, other: Order) -> bool:

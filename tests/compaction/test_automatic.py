@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.client import connected_agent
+from support.client import AgentError, connected_agent
 from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
@@ -251,3 +251,8 @@ async def test_a_recipe_that_cannot_compact_is_named_and_the_turn_goes_on(tmp_pa
             assert wrong in str(notice)
             assert shown_compactions(agent, since=begun) == []
             assert server.remaining == 0
+            refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "-"}}
+            server.add(Reply(http_status=400, body=refused))
+            with pytest.raises(AgentError, match=r"does not fit .* cannot be compacted") as caught:
+                await agent.prompt(session, "Three?")
+            assert str(folder / "compact.md") in str(caught.value)

@@ -34,6 +34,7 @@ compaction:
 ---
 Write the summary, said the user's own recipe.
 """
+OTHER_WRITER = RECIPE.format("summary\n  model: mine/small")
 PLUGIN = """\
 from acp_agent.compaction import Draft, Task
 
@@ -100,16 +101,22 @@ def in_the_model(strategy: str) -> dict[str, Any]:
     return config(strategy="summary") | {"models": {MODEL: {"compaction": {"strategy": strategy}}}}
 
 
+def put(tmp_path: Path, recipe: str) -> Path:
+    """Make this text the user's own recipe."""
+    state = tmp_path / "home" / "state"
+    (state / "recipes").mkdir(parents=True, mode=0o700)
+    state.chmod(0o700)
+    (state / "recipes" / "compact.md").write_text(recipe)
+    return state / "recipes" / "compact.md"
+
+
 @asynccontextmanager
 async def compacted(
     tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
 ) -> AsyncIterator[Stage]:
     """A session that has read two files and was then compacted by hand."""
     if recipe:
-        recipes = tmp_path / "home" / "state" / "recipes"
-        recipes.mkdir(parents=True, mode=0o700)
-        (tmp_path / "home" / "state").chmod(0o700)
-        (recipes / "compact.md").write_text(recipe)
+        put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
     async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window) as it:
         await it.prompt("Read the old file")
@@ -283,6 +290,55 @@ async def test_an_unknown_name_in_a_recipe_is_told_with_file_and_line_and_the_bu
         assert f"{file}:7" in told
         assert "there is no strategy 'no-such-strategy'" in told
         assert is_summary_request(it.server.calls[4].body)
+
+
+async def test_a_model_of_an_unknown_provider_is_told_with_file_and_line(tmp_path: Path) -> None:
+    recipe = RECIPE.format("summary\n  model: nosuch/small")
+    async with compacted(tmp_path, config(), Reply("# Goal\nA shop."), recipe=recipe) as it:
+        told = str(it.agent.updates())
+        assert f"{it.home / 'state' / 'recipes' / 'compact.md'}:8: compaction.model: there is no provider" in told
+        assert is_summary_request(it.server.calls[4].body)
+        file = it.folder / ".acp-agent" / "config.yaml"
+        file.parent.mkdir()
+        file.write_text("compaction:\n  model: nosuch/small\n")
+        with pytest.raises(AgentError) as caught:
+            await it.agent.new_session(it.folder)
+        said = str(caught.value)
+        assert f"{file}:2: compaction.model: there is no provider 'nosuch'" in said
+        assert "anthropic" in said  # a built-in one
+        assert "local" in said  # one of the configuration
+
+
+@pytest.mark.parametrize("place", ["config", "model", "recipe"])
+async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(tmp_path: Path, place: str) -> None:
+    unusable = {"model": "mine/small"}
+    settings: dict[str, Any] = config(**(unusable if place == "config" else {}))
+    settings["providers"] = {"mine": {"kind": "openai-chat"}}  # which nobody said where to find
+    key, where = "compaction.model", "in config.yaml"
+    if place == "model":
+        settings["models"] = {MODEL: {"compaction": unusable}}
+        key = f"models.{MODEL}.compaction.model"
+    if place == "recipe":
+        where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
+    long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))
+    replies = [long, Reply("# Goal\nA shop."), long, Reply("# Goal\nA cart."), Reply("Done.")]
+    env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
+    async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env) as it:
+        await it.prompt("What is in the cart?")
+        told = f"mine/small, which `{key}` {where} names for summaries, cannot be used: providers.mine: needs"
+        for words in ("/compact", "/compact preview"):
+            begun = len(it.agent.lines)
+            assert await it.prompt(words) == {"stopReason": "end_turn"}
+            assert told in it.agent.text(since=begun)
+            assert "Nothing was changed" in it.agent.text(since=begun)
+        assert (len(it.server.calls), it.agent.updates(kind="notice")) == (1, [])
+        await it.prompt("And now?")
+        await it.prompt("And then?")
+        texts = [compaction.text for compaction in shown_compactions(it.agent)]
+        assert texts == ["# Goal\nA shop.", "# Goal\nA cart."]
+        [notice] = it.agent.updates(kind="notice")  # not with each compaction
+        assert told in str(notice)
+        assert "The session's own model writes them." in str(notice)
 
 
 @pytest.mark.parametrize("place", ["config", "recipe"])

@@ -15,6 +15,7 @@ from acp_agent.config import CompactionChoices, CompactionSettings, ModelSetting
 from acp_agent.errors import ConfigError
 
 STRATEGIES = ("summary", "mask", "ledger")
+PROVIDERS = ("a", "c", "anthropic")
 
 
 class Machine:
@@ -30,7 +31,7 @@ class Machine:
     def load(self, user: str = "", project: str = "") -> Settings:
         self.user_file.write_text(user)
         self.project_file.write_text(project)
-        return load_settings({"ACP_AGENT_HOME": str(self.home)}, self.cwd, strategies=STRATEGIES)
+        return load_settings({"ACP_AGENT_HOME": str(self.home)}, self.cwd, strategies=STRATEGIES, providers=PROVIDERS)
 
     def error(self, user: str = "", project: str = "") -> ConfigError:
         with pytest.raises(ConfigError) as caught:
@@ -191,6 +192,9 @@ def test_three_layers_in_files_are_the_same_three_layers_in_memory(
         ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
         ("strategy: zebra", "strategy", "known are: ledger, mask, summary"),
         ("model: small", "model", "should be provider/model"),
+        ("model: antropic/small", "model", "there is no provider 'antropic' ("),
+        ("model: antropic/small", "model", "did you mean `anthropic`?"),
+        ("model: zzz/small", "model", "known are: a, anthropic, c"),
         ("verify: mark", "verify", "unknown key; known here: auto, threshold, prepare, target, strategy, model"),
     ],
 )
@@ -214,9 +218,17 @@ def test_a_project_says_nothing_about_single_models(machine: Machine) -> None:
     assert (error.source, error.line, error.key) == (str(machine.project_file), 1, "models")
 
 
-def test_a_caller_who_does_not_know_the_strategies_gets_any_name(machine: Machine) -> None:
-    machine.user_file.write_text("compaction: {strategy: zebra}\n")
-    assert load_settings({"ACP_AGENT_HOME": str(machine.home)}).compaction.strategy == "zebra"
+def test_a_caller_who_does_not_know_what_exists_gets_any_name(machine: Machine) -> None:
+    machine.user_file.write_text("compaction: {strategy: zebra, model: zzz/small}\n")
+    found = load_settings({"ACP_AGENT_HOME": str(machine.home)}).compaction
+    assert (found.strategy, found.model) == ("zebra", "zzz/small")
+
+
+def test_the_users_own_providers_may_write_summaries_in_every_place(machine: Machine) -> None:
+    section = "compaction: {model: mine/small}"
+    user = f"providers: {{mine: {{base_url: 'http://localhost:1/v1'}}}}\n{section}\nmodels: {{a/b: {{{section}}}}}\n"
+    found = machine.load(user, f"{section}\n")
+    assert found.compaction.model == found.compaction_for("a/b").model == "mine/small"
 
 
 LOWER, HIGHER = "should be lower than `threshold`, which is", "should be higher than `prepare`, which is"

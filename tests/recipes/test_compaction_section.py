@@ -17,7 +17,7 @@ from acp_agent.recipes import CompactionOptions, Known, Recipe, RecipeLibrary, S
 from acp_agent.recipes.front_matter import parse_recipe
 
 HANDLERS = {"turn_end": ["swap_context", "append_context"], "agent_stop": ["export_markdown"]}
-KNOWN = Known(HANDLERS, strategies=("summary", "mask", "ledger"))
+KNOWN = Known(HANDLERS, strategies=("summary", "mask", "ledger"), providers=("anthropic", "mine"))
 HOOK = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 
@@ -117,6 +117,8 @@ TARGET = "should be a percentage of the window from 5% to 90%, such as 50%"
     [
         ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
         ("strategy: zebra", "strategy", "known are: ledger, mask, summary"),
+        ("model: antropic/small", "model", "did you mean `anthropic`?"),
+        ("model: zzz/small", "model", "there is no provider 'zzz' (others go under `providers` in config.yaml)"),
         ("strategy: ''", "strategy", "should have at least 1 character"),
         ("strategy: [mask]", "strategy", "should be a valid string"),
         ("tail: -1", "tail", TAIL),
@@ -177,9 +179,9 @@ def test_a_section_that_is_no_mapping_is_a_mistake() -> None:
     assert (caught.value.line, caught.value.key) == (4, "compaction")
 
 
-def test_a_caller_who_does_not_know_the_strategies_gets_any_name() -> None:
-    found = parse(f"{HOOK}compaction: {{strategy: zebra}}", Known(HANDLERS)).compaction
-    assert found == CompactionOptions(strategy="zebra")
+def test_a_caller_who_does_not_know_what_exists_gets_any_name() -> None:
+    found = parse(f"{HOOK}compaction: {{strategy: zebra, model: zzz/small}}", Known(HANDLERS)).compaction
+    assert found == CompactionOptions(strategy="zebra", model="zzz/small")
 
 
 def test_a_library_checks_strategies_and_names_the_file(tmp_path: Path) -> None:
@@ -201,7 +203,7 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
     "summary": st.integers(1, 1_000_000),
     "sections": st.lists(st.sampled_from(["Goal", "Files", "Open work"]), unique=True),
     "verify": st.sampled_from(["off", "mark", "mend", "reject"]),
-    "model": st.sampled_from(["a/b", "c/d/e"]),
+    "model": st.sampled_from(["anthropic/b", "mine/d/e"]),
 }
 
 
