@@ -25,9 +25,7 @@ def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinis
 def receipt_text(swap: ContextSwapped) -> str:
     """The receipt as a line, and a line for each thing that the user should know."""
     receipt = swap.receipt
-    facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens", *_messages(receipt)]
-    if receipt.requests:
-        facts.append(_seconds(receipt))
+    facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens", *_messages(receipt), _seconds(receipt)]
     if swap.usage is not None and swap.usage.cost is not None:
         facts.append(f"${swap.usage.cost:.4f}" if swap.usage.cost < 0.1 else f"${swap.usage.cost:.2f}")
     if receipt.cached is not None:
@@ -54,7 +52,7 @@ def _messages(receipt: Receipt) -> list[str]:
 
 
 def _seconds(receipt: Receipt) -> str:
-    took = f"{receipt.seconds:.1f} s"
+    took = f"{receipt.seconds:.1f} s" if receipt.seconds >= 0.05 else "under 0.1 s"
     if receipt.waited < receipt.seconds / 2:
         return f"{took}, prepared in the background"
     return took

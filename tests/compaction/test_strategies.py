@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -133,6 +134,7 @@ async def test_mask_leaves_old_results_out_and_every_word_that_was_said_in(
         await it.prompt("Go on")
     [compaction] = shown_compactions(it.agent)
     assert compaction.statuses[-1] == "completed"
+    assert re.search(r" · (\d+\.\d|under 0\.1) s$", compaction.receipt.splitlines()[0])
     last = it.server.calls[-1]
     assert len(it.server.calls) == 5
     assert not last.mentions("An old line")
