@@ -13,7 +13,7 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import CompactionError, InvalidParamsError
-from acp_agent.session.commands import RecipeRun
+from acp_agent.session.commands import PREVIEW, RecipeRun
 from acp_agent.session.host import SessionHost
 from acp_agent.session.reports import preview_text, status_text
 from acp_agent.tools.text import counted
@@ -60,7 +60,15 @@ async def _unpin(host: SessionHost, rest: str) -> str:
 
 
 async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
-    """What one of `REPORTS` tells."""
+    """What one of `REPORTS` tells, or what is wrong with words that say more than that.
+
+    :param run: with the instructions that follow the word.
+    """
+    if run.instructions and word != PREVIEW:
+        return (
+            f"Nothing may follow `/compact {word}`, and nothing was changed. To compact with instructions that begin "
+            f"with this word, put another one before it: `/compact keep the {word} …`."
+        )
     try:
         return await (_preview(host, run) if word == "preview" else _status(host))
     except CompactionError as error:
@@ -68,7 +76,7 @@ async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
 
 
 async def _preview(host: SessionHost, run: RecipeRun) -> str:
-    order = await host.compaction.orders.by_hand(RecipeRun(run.recipe, "", ()))
+    order = await host.compaction.orders.by_hand(run)
     exact = None
     if order.policy.strategy in NO_MODEL:
         exact = await host.compaction.compactor.service(order.state, order.policy, order.call, without_model=True)

@@ -36,6 +36,8 @@ BUILT_IN = (
 REPORTS = ("preview", "status")
 """Words behind `/compact` that change nothing, not even the log."""
 UNDO = "undo"
+PREVIEW = REPORTS[0]
+"""The one of these words that instructions may follow."""
 
 _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
@@ -105,6 +107,12 @@ def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
     return (match["name"], match["rest"] or "") if match else None
 
 
+def compaction_word(instructions: str) -> tuple[str, str]:
+    """The word behind `/compact` that compacts nothing, and what follows it; the word is empty where there is none."""
+    word, *rest = instructions.split(maxsplit=1) or [""]
+    return (word, "".join(rest).strip()) if word in (*REPORTS, UNDO) else ("", instructions)
+
+
 def mentioned(parts: tuple[UserPart, ...]) -> str:
     """What stands in a prompt's further parts, as text: editors send each mention of a file as a part of its own."""
     return "".join(_as_text(part) for part in parts)
@@ -141,7 +149,9 @@ def commands(library: RecipeLibrary) -> tuple[Command, ...]:
 
 def _hint(recipe: Recipe) -> str:
     names = (f"{argument.name}=…" for argument in recipe.arguments)
-    words = ("preview | status | undo | instructions",) if recipe.name == COMPACT else ("instructions",)
+    words = (
+        (f"{PREVIEW} [instructions] | status | undo | instructions",) if recipe.name == COMPACT else ("instructions",)
+    )
     return " ".join([*names, *words])
 
 

@@ -6,6 +6,8 @@ knows nothing of prompts that wait, and is cancelled from outside.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 
 from acp_agent.conversation.closing import closing_events
@@ -19,7 +21,15 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import Text, ToolCall, UserMessage, UserPart, new_id
 from acp_agent.errors import AgentError, CompactionError, ConfigError, ModelAuthError, ModelRequestError, sentence
-from acp_agent.session.commands import REPORTS, UNDO, RecipeRun, builtin_command, recipe_run, turn_limits
+from acp_agent.session.commands import (
+    REPORTS,
+    UNDO,
+    RecipeRun,
+    builtin_command,
+    compaction_word,
+    recipe_run,
+    turn_limits,
+)
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
 from acp_agent.session.titles import title_of
@@ -121,12 +131,14 @@ class SessionTurns:
         return result.stop_reason
 
     async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
-        word = run.instructions.strip()
-        if word in REPORTS:
+        word, rest = compaction_word(run.instructions)
+        if word in REPORTS or (word and rest):
             from acp_agent.session.builtin import report
 
             # Not logged: who asks what would change must not find that something did.
-            await self._host.show(AgentSaid(new_id("msg"), await report(self._host, word, run)))
+            await self._host.show(
+                AgentSaid(new_id("msg"), await report(self._host, word, replace(run, instructions=rest)))
+            )
             return "end_turn"
         await self._host.append(UserPrompted(new_id("msg"), parts, sent=()))
         try:

@@ -88,6 +88,17 @@ async def test_a_preview_says_what_the_compaction_then_does(tmp_path: Path) -> N
             assert there[name].strip() in unquoted, name
 
 
+async def test_a_preview_with_instructions_is_a_preview(tmp_path: Path) -> None:
+    async with stage(tmp_path, script=summarising([], answers), env=SMALL, config=AT_ONCE) as it:
+        await it.prompt("Never rename the cart. What is in it?")
+        before, calls = database(it), len(it.server.calls)
+        for words in ("preview keep it", "preview  keep\nthe cart ", "preview"):
+            said = await answer_to(it, f"/compact {words}")
+            assert "Preview of a compaction" in said
+            assert "Nothing was changed." in said
+        assert (database(it), len(it.server.calls), shown_compactions(it.agent)) == (before, calls, [])
+
+
 async def test_a_preview_of_masking_counts_the_results_that_would_give_way(tmp_path: Path) -> None:
     big = ToolCall("shell", {"command": "seq 100000 103000"})
     replies = [Reply(tool_calls=[big]), *(answers(number) for number in range(6))]

@@ -254,14 +254,17 @@ async def test_pins_and_settings_made_since_outlive_an_undo(tmp_path: Path) -> N
         assert "mode: plan" in carried
 
 
-async def test_only_the_bare_word_undoes(tmp_path: Path) -> None:
-    script = summarising([SUMMARY] * 3, answers)
+async def test_only_the_bare_word_undoes_and_more_words_are_told_the_form(tmp_path: Path) -> None:
+    script = summarising([SUMMARY], answers)
     async with stage(tmp_path, script=script, config=AT_ONCE) as it:
-        for instructions in ("undo the last change in cart.py", "preview nothing", "status of the tests"):
-            await it.prompt("What is here?")
-            await it.prompt(f"/compact {instructions}")
-            assert is_summary_request(it.server.calls[-1].body)
-            assert instructions in str(messages(it.server.calls[-1].body)[-1])
+        await it.prompt("What is here?")
+        await it.prompt("/compact keep the status of the tests")
+        assert "keep the status of the tests" in str(messages(it.server.calls[-1].body)[-1])
+        logged = log(it)
+        for word, more in (("undo", "the last change in cart.py"), ("status", "of the tests")):
+            said = await answer_to(it, f"/compact {word} {more}")
+            assert f"Nothing may follow `/compact {word}`, and nothing was changed." in said
+        assert (log(it), len(it.server.calls)) == (logged, 2)
         await it.prompt([{"type": "text", "text": "/compact "}, {"type": "text", "text": "undo "}])
         assert "was undone" in it.agent.text()
 
