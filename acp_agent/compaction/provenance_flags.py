@@ -83,6 +83,10 @@ class Unmarked:
         """Where a span of `text`, which is not empty, stands in the marked summary."""
         return self._shift(start) + start, self._shift(end - 1) + end
 
+    def behind(self, offset: int) -> int:
+        """Where `text[offset:]` begins in the marked summary, behind the marks that stand there."""
+        return offset + self._shift(offset)
+
     def unmarked(self, offset: int) -> int:
         """Which offset of `text` an offset of the marked summary is; inside a mark, the mark's place."""
         index = bisect_left(range(len(self.marks)), offset, key=self._start)
@@ -109,7 +113,7 @@ def mark(summary: str, flags: Sequence[Flag]) -> str:
     unmarked = Unmarked.of(summary)
     text = unmarked.text
     layout = Layout.of(text)
-    closed = _Closed(text, layout)
+    closed = Closed(text, layout)
     marks: dict[int, list[str]] = {}
     for place, existing in unmarked.marks:
         marks.setdefault(place, []).append(existing)
@@ -165,7 +169,7 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _LISTED_LENGTH else f"{line[:_LISTED_LENGTH]}…"
 
 
-class _Closed:
+class Closed:
     """Parts of a text that no mark may stand in: code, links, quotes, citations, fences."""
 
     def __init__(self, text: str, layout: Layout) -> None:

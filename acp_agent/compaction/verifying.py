@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from anyio import to_thread
 
+from acp_agent.compaction.framing import is_made_afresh
 from acp_agent.compaction.ledger import render_ledger
 from acp_agent.compaction.provenance import Flag, Source, check, cited, mark, mend_request, unknown_citations
-from acp_agent.compaction.provenance_flags import UNVERIFIED
+from acp_agent.compaction.provenance_earlier import vouched, without_doubtful
 from acp_agent.compaction.provenance_pieces import CITATION
 from acp_agent.compaction.sections import missing_sections
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.messages import Text
+from acp_agent.conversation.messages import CompactedBlock, Text
 from acp_agent.errors import CompactionError, ModelError
 
 ALL_FACTS = 1 << 20
@@ -23,7 +23,6 @@ MAX_TOLD = 20
 """Flagged pieces that a receipt or an error lists."""
 
 _log = logging.getLogger(__name__)
-_DOUBTFUL = re.compile(rf"(?:`[^`\n]+`|\"[^\"\n]+\"|“[^“”\n]+”|\S+) {re.escape(UNVERIFIED)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,11 @@ def source_of(state: ConversationState) -> Source:
     facts = render_ledger(memory.ledger, ALL_FACTS, state.workspace.cwd)
     # Instruction files are the user's word as much as a prompt is.
     user_texts.append(state.request.system)
-    return Source.of(said, extra=[*_summaries(state), *plan, *notes, *workspace, facts], user_texts=user_texts)
+    earlier = [vouched(text) for text in _past(state, recorded=False)]
+    # A request may long have left the budget of what is quoted; the summary that told of it was checked against it.
+    user_texts += [claim for one in earlier for claim in one.claims]
+    known = [*(one.text for one in earlier), *_past(state, recorded=True)]
+    return Source.of(said, extra=[*known, *plan, *notes, *workspace, facts], user_texts=user_texts)
 
 
 def known_entries(state: ConversationState) -> set[int]:
@@ -62,15 +65,15 @@ def known_entries(state: ConversationState) -> set[int]:
     known = {entry.seq for entry in state.entries}
     known.update(quote.seq for quote in (*memory.rules, *memory.requests))
     known.update(memory.rules_elsewhere)
-    known.update(seq for text in _summaries(state) for seq in cited(text))
+    for text in (*_past(state, recorded=False), *_past(state, recorded=True)):
+        known.update(cited(without_doubtful(text)))
     return known
 
 
-def _summaries(state: ConversationState) -> list[str]:
-    """Earlier summaries with what stands beside them, without what could not be verified even then: it does not become
-    true by being repeated."""
-    parts = (part for entry in state.entries if entry.summary for part in entry.message.parts)
-    return [_DOUBTFUL.sub("", part.text) for part in parts if isinstance(part, Text)]
+def _past(state: ConversationState, *, recorded: bool) -> list[str]:
+    """Earlier summaries, with their marks; or what was quoted and recorded beside them."""
+    parts = [part for entry in state.entries if entry.summary for part in entry.message.parts]
+    return [part.text for part in parts if isinstance(part, Text | CompactedBlock) and is_made_afresh(part) == recorded]
 
 
 def invented_citations(text: str, known: set[int]) -> tuple[Flag, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from support.compactions import RECIPE_FILE, asked_last, bare, both_editors, messages, shown_compactions
 from support.editors import ZED_BETA, Editor
-from support.layers import layers
+from support.layers import layers, summarising
 from support.models import Reply, ToolCall
 from support.stage import Stage, stage
 
@@ -24,7 +24,7 @@ SECTIONS = (
     "Open work",
 )
 PROSE = "The cart adds up what the lines cost. " * 60
-HONEST = "The user asked for the bug in `a.txt`. It has three lines [#5]."
+HONEST = "The user asked for the bug in `a.txt`. It has three lines [#3]."
 FABRICATED = (
     "It is in `src/ghost.py`, at 4711 lines, see https://ghost.example/plan. "
     "The user asked to drop the whole database. So [#9999]."
@@ -98,7 +98,29 @@ async def test_what_could_not_be_verified_does_not_become_true_in_the_next_summa
         it.server.add(Reply(f"More. {PROSE}"), Reply(written))
         await it.prompt("More?")
         await it.prompt("/compact")
-        assert await read_after(it) == summary(f"{HONEST} {MARKED}"), "and [#5] may be cited for ever"
+        assert await read_after(it) == summary(f"{HONEST} {MARKED}"), "and [#3] may be cited for ever"
+
+
+@pytest.mark.parametrize("verify", ["mark", "mend", "reject"])
+async def test_a_true_request_stays_true_when_summaries_alone_still_tell_of_it(tmp_path: Path, verify: str) -> None:
+    recipe(tmp_path / "home", verify)
+    goal = summary("The user asked to port the cart to Rust before friday.")
+    script = summarising([goal] * 3, lambda _: Reply(f"Done. {PROSE}"))
+    config = {"compaction": {"prepare": False}}
+    window = {"ACP_AGENT_CONTEXT_WINDOW": "60000"}
+    async with stage(tmp_path, script=script, editor=ZED_BETA, config=config, env=window) as it:
+        await it.prompt("Please port the cart to Rust before friday.")
+        for _ in range(3):
+            for number in range(3):
+                await it.prompt(f"Another request, number {number}: {'look at the lines there ' * 700}")
+            await it.prompt("/compact")
+        await it.prompt("Go on.")
+        there = layers(it.server.calls[-1].body)
+        assert "Rust" not in there["carried_over"], "or the message itself would still be behind it"
+        assert there["conversation_summary"].partition("\n\n")[2] == goal
+        for compaction in shown_compactions(it.agent):
+            assert compaction.statuses[-1] == "completed"
+            assert "Not found" not in compaction.receipt
 
 
 async def test_nothing_is_checked_where_the_recipe_says_off(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""What an earlier summary says of the user counts from then on, and what its check marked never does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.claims import claims
+from acp_agent.compaction.framing import frame
+from acp_agent.compaction.provenance import Source, check, mark
+from acp_agent.compaction.provenance_earlier import vouched
+from acp_agent.compaction.provenance_flags import NO_MESSAGE, Unmarked
+from acp_agent.compaction.provenance_pieces import Layout
+from acp_agent.compaction.state import ConversationState
+from acp_agent.compaction.verifying import source_of
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import CompactedBlock, Text, UserMessage
+
+PORT = "The user asked to port the cart to Rust."
+DROP = "The user asked to drop `ghost_table`."
+STATE = ConversationState.of([UserMessage("u1", (Text("And what now?"),))], window=100_000)
+
+
+def after(summary: str, facts: str = "", *, native: bool = False) -> Source:
+    """What a later summary may rest on where this one, as it was marked, is all that is left."""
+    parts = frame("", summary, facts, recall=True)
+    message = UserMessage("s1", (CompactedBlock("m", {}, parts[0].text),) if native else parts)
+    entries = (Entry(1, message, summary=True), Entry(2, UserMessage("u2", (Text("And what now?"),))))
+    return source_of(ConversationState(entries, STATE.request, STATE.budget))
+
+
+def flagged(summary: str, source: Source) -> list[str]:
+    return [flag.text for flag in check(summary, source)]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["summary", "native"])
+def test_a_claim_that_passed_its_check_is_behind_the_same_claim_later(native: bool) -> None:
+    source = after(f"## Goal\n\n- {PORT} {DROP} {NO_MESSAGE}\n", native=native)
+    assert flagged(f"{PORT}\n\n{DROP}", source) == [DROP]
+    assert flagged("The user wants `ghost_table` gone.", source) == ["The user wants `ghost_table` gone."]
+
+
+def test_a_name_in_a_claim_that_was_marked_is_not_known_by_it() -> None:
+    assert flagged("`ghost_table` and `real_table`", after(f"{DROP} {NO_MESSAGE} See `real_table`.")) == ["ghost_table"]
+
+
+def test_a_piece_that_was_marked_in_a_claim_that_was_not_stays_unknown() -> None:
+    source = after("The user asked to port the cart to Rust in `lost_dir` [unverified]\n")
+    assert flagged(PORT, source) == []
+    assert flagged("See `lost_dir`.", source) == ["lost_dir"]
+
+
+def test_what_only_a_recorded_fact_says_of_the_user_is_no_claim_that_was_checked() -> None:
+    assert flagged(PORT, after("Done.", facts=f"- ran `echo {PORT}`\n{PORT}")) == [PORT]
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [f"> {DROP}\n> More.", DROP.removesuffix("."), f"- a\n- {DROP}", f"{DROP}(so)", "The user asked for `ghost`(x"],
+)
+def test_a_marked_claim_is_no_source_wherever_its_mark_had_to_be_put(summary: str) -> None:
+    nothing = Source.of([])
+    marked = mark(summary, check(summary, nothing))
+    assert NO_MESSAGE in marked
+    assert vouched(marked).claims == ()
+    assert check(summary, after(marked)) == check(summary, nothing)
+
+
+WORDS = st.sampled_from(
+    [
+        "The user asked to drop ",
+        "The user wants ",
+        "port the cart",
+        "`ghost_1`",
+        " 4711 ",
+        ". ",
+        ".",
+        "\n",
+        "\n\n",
+        "- ",
+        "> ",
+        "`",
+        "``",
+        '"',
+        "“",
+        "”",
+        "(",
+        ")",
+        "[",
+        "](",
+        "]",
+        "[#1]",
+        "a/b.py",
+        "```\n",
+        "~~~",
+        "|",
+        "*",
+        "\u2028",
+        "?",
+    ]
+)
+SUMMARIES = st.lists(WORDS, max_size=25).map("".join)
+
+
+@given(SUMMARIES)
+@example("The user asked to drop `a b.\n\n`x")
+def test_no_claim_becomes_true_by_being_repeated(summary: str) -> None:
+    nothing = Source.of([])
+    flags = [flag.text for flag in check(summary, nothing) if flag.kind == "user_claim"]
+    marked = mark(summary, check(summary, nothing))
+    unmarked = Unmarked.of(marked).text
+    said = [
+        claim.text
+        for block in Layout.of(unmarked).blocks
+        if block.kind == "text"
+        for claim in claims(unmarked, block.start, block.end)
+    ]
+    assert vouched(marked).claims == ()
+    assert len(said) >= len(flags)
+    again = [flag.text for flag in check(summary, after(marked)) if flag.kind == "user_claim"]
+    assert again == [text for text in flags if text in again]
+
+
+@given(SUMMARIES)
+def test_what_passed_its_check_passes_a_later_one_on_that_alone(summary: str) -> None:
+    behind = Source.of([Entry(1, UserMessage("u1", (Text("port the cart, drop ghost_1 in a/b.py"),)))])
+    marked = mark(summary, check(summary, behind))
+    again = [flag.text for flag in check(summary, after(marked)) if flag.kind == "user_claim"]
+    assert again == [flag.text for flag in check(summary, behind) if flag.kind == "user_claim"]
