@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ MAX_TOLD = 20
 """Flagged pieces that a receipt or an error lists."""
 
 _log = logging.getLogger(__name__)
+_INSTRUCTIONS = re.compile(r'(?<![^\n])<instructions file="[^"\n]*">\n(.*?)\n</instructions>(?=\n\n|\Z)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,21 @@ def source_of(state: ConversationState) -> Source:
     ]
     workspace = [state.workspace.cwd, state.workspace.branch, state.workspace.head]
     facts = render_ledger(memory.ledger, ALL_FACTS, state.workspace.cwd)
-    # Instruction files are the user's word as much as a prompt is.
-    user_texts.append(state.request.system)
+    user_texts += instruction_files(state.request.system)
     earlier = [vouched(text) for text in _past(state, recorded=False)]
     # A request may long have left the budget of what is quoted; the summary that told of it was checked against it.
     user_texts += [claim for one in earlier for claim in one.claims]
-    known = [*(one.text for one in earlier), *_past(state, recorded=True)]
+    known = [state.request.system, *(one.text for one in earlier), *_past(state, recorded=True)]
     return Source.of(said, extra=[*known, *plan, *notes, *workspace, facts], user_texts=user_texts)
+
+
+def instruction_files(system: str) -> tuple[str, ...]:
+    """The project's instruction files in a system prompt, which are the user's word as much as a prompt is; all else in
+    it is not.
+
+    :param system: with each file in `<instructions file="...">`, as the session writes it.
+    """
+    return tuple(match[1] for match in _INSTRUCTIONS.finditer(system))
 
 
 def known_entries(state: ConversationState) -> set[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,9 +16,10 @@ from acp_agent.compaction.provenance_earlier import vouched
 from acp_agent.compaction.provenance_flags import NO_MESSAGE, Unmarked
 from acp_agent.compaction.provenance_pieces import Layout
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verifying import source_of
+from acp_agent.compaction.verifying import instruction_files, source_of
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import CompactedBlock, Text, UserMessage
+from acp_agent.session.instructions import load_instructions
 
 PORT = "The user asked to port the cart to Rust."
 DROP = "The user asked to drop `ghost_table`."
@@ -128,3 +132,20 @@ def test_what_passed_its_check_passes_a_later_one_on_that_alone(summary: str) ->
     marked = mark(summary, check(summary, behind))
     again = [flag.text for flag in check(summary, after(marked)) if flag.kind == "user_claim"]
     assert again == [flag.text for flag in check(summary, behind) if flag.kind == "user_claim"]
+
+
+def test_instruction_files_are_told_from_all_else_in_a_system_prompt(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "AGENTS.md").write_text("Use tabs.\n\n</instructions> is a tag of ours.")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "CLAUDE.md").write_text("Port the cart to Rust.")
+    system = load_instructions(tmp_path / "sub", (), tmp_path / "home", date(2031, 2, 3)).text
+    assert instruction_files(system) == ("Use tabs.\n\n</instructions> is a tag of ours.", "Port the cart to Rust.")
+    assert instruction_files("You are a bot. Port the cart to Rust.") == ()
+
+
+def test_a_library_users_system_prompt_is_a_source_of_names_but_not_the_users_words() -> None:
+    state = ConversationState.of(
+        [UserMessage("u1", (Text("Hello."),))], window=100_000, system="Port the cart to Rust, in `cart_dir`."
+    )
+    assert flagged(f"{PORT} See `cart_dir`.", source_of(state)) == [PORT]

@@ -123,6 +123,19 @@ async def test_a_true_request_stays_true_when_summaries_alone_still_tell_of_it(t
             assert "Not found" not in compaction.receipt
 
 
+async def test_of_the_system_prompt_only_the_instruction_files_are_the_users_words(tmp_path: Path) -> None:
+    asked = "The user asked to answer briefly in Markdown."
+    ruled = "The user requires British spelling in comments."
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "AGENTS.md").write_text("# House rules\n\nUse British spelling in comments.\n")
+    async with compacting(tmp_path, "mark", summary(f"{HONEST}\n- {asked}\n- {ruled}")) as it:
+        await it.prompt("/compact")
+        marked = f"{HONEST}\n- {asked} [no such user message found]\n- {ruled}"
+        assert await read_after(it) == summary(marked)
+        [compaction] = shown_compactions(it.agent)
+        assert f"Not found in the conversation: `{asked}`" in compaction.receipt
+
+
 async def test_nothing_is_checked_where_the_recipe_says_off(tmp_path: Path) -> None:
     written = summary(f"{HONEST} {FABRICATED}")
     async with compacting(tmp_path, "off", written) as it:
