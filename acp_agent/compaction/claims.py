@@ -16,10 +16,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from acp_agent.compaction.provenance_source import Said, Source
-from acp_agent.compaction.provenance_words import AGREED, ALL_STOP_WORDS, NEGATED, PATTERNS, STOP_WORDS, SUPPOSED, YES
+from acp_agent.compaction.provenance_words import (
+    AGREED,
+    ALL_STOP_WORDS,
+    ALSO,
+    NEGATED,
+    NOT_SO,
+    PATTERNS,
+    STOP_WORDS,
+    SUPPOSED,
+    YES,
+)
 
 SUPPORTED = 0.6
 
+_BEFORE = 40
+"""Characters before a claim that may turn it into none."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\"”»)*_]{0,4}\s)")
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»")
@@ -28,7 +40,10 @@ _NAMED = re.compile(r"`([^`\n]+)`|\b(\w*[a-z\d]_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence at `[start, end)` that says what the user said, and in which language it says so."""
+    """A sentence at `[start, end)` that says what the user said, and in which language it says so.
+
+    :ivar text: the sentence, or what is left of it behind a part that says what the user did not say.
+    """
 
     start: int
     end: int
@@ -39,7 +54,7 @@ class Claim:
 def claims(text: str, start: int, end: int) -> Iterator[Claim]:
     """The sentences in a block of a summary that say what the user asked for, said, preferred or decided.
 
-    "If the user asks" and "the user has not said" claim nothing.
+    "If the user asks" and "the user has not said" claim nothing; what the rest of such a sentence says is one.
 
     :param text: the summary, its code marks left in.
     :param start: where the block begins; `end` likewise.
@@ -47,12 +62,10 @@ def claims(text: str, start: int, end: int) -> Iterator[Claim]:
     for first, last in _sentences(text, start, end):
         sentence = text[first:last]
         for language, pattern in PATTERNS.items():
-            found = pattern.search(sentence)
-            if found is None:
+            said = _claimed(sentence) if language == "en" else 0 if pattern.search(sentence) else None
+            if said is None:
                 continue
-            if language == "en" and (NEGATED.search(sentence) or SUPPOSED.search(sentence[: found.start()])):
-                continue
-            yield Claim(first, last, sentence, language)
+            yield Claim(first, last, sentence[said:], language)
             break
 
 
@@ -74,6 +87,24 @@ def is_supported(claim: Claim, source: Source) -> bool:
         if _language(text) not in ("", claim.language):
             foreign.append(said)
     return bool(foreign) and _names_stand(claim.text, foreign)
+
+
+def _claimed(sentence: str) -> int | None:
+    """Where an English sentence begins to claim something of the user: at its beginning, or behind what it denies."""
+    denials = [match.span() for match in NEGATED.finditer(sentence)]
+    passed, also = 0, True
+    for found in PATTERNS["en"].finditer(sentence):
+        start, end = found.span()
+        while passed < len(denials) and denials[passed][1] <= start:
+            passed += 1
+        if passed < len(denials) and denials[passed][0] < end:
+            more = ALSO.search(sentence, denials[passed][1]) if also else None
+            if more is not None:
+                return more.start()
+            also = False
+        elif not any(other.search(sentence, max(0, start - _BEFORE), start) for other in (SUPPOSED, NOT_SO)):
+            return denials[passed - 1][1] if passed else 0
+    return None
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

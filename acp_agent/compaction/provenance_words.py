@@ -19,12 +19,22 @@ _EN_VERBS = (
 _EN_NOUNS = (
     "requests?|requirements?|instructions?|wish(?:es)?|preferences?|decisions?|orders?|demands?|approval|rules?|goals?"
 )
+_EN_ASKED = (
+    "approved|asked|authori[sz]ed|chosen|confirmed|decided|demanded|instructed|ordered|preferred|rejected|requested|"
+    "required|specified|stated|told|wanted"
+)
 PATTERNS = {
     "en": re.compile(
         rf"(?:\b(?:the|our|this) )?\buser\b(?:\W{{1,3}}\w+){{0,3}}?\W{{1,3}}(?:{_EN_VERBS})\b"
         rf"|\b(?:the )?user(?:['’]s)? (?:\w+ )?(?:{_EN_NOUNS})\b"
-        r"|\b(?:as|was|were|been|is|are) (?:\w+ )?(?:asked|requested|required|told|instructed|approved|wanted|demanded|"
-        r"specified|decided|rejected|confirmed|preferred|chosen|stated)(?: \w+)? by the user\b"
+        rf"|\b(?:{_EN_ASKED})(?: for)?(?: \w+)? by the (?:user|developer|owner|human)\b"
+        # Of others than the user, and of nobody, only what cannot be said of a program.
+        r"|\b(?:the|our) (?:developer|owner|human|client)(?: \w+ly| also| then)? (?:asked|demanded|insisted|"
+        r"instructed|ordered|wanted)\b"
+        r"|\b(?:the|our) (?:developer|owner|human)(?: \w+ly| also| then)? (?:requested|requests|told|wants)\b"
+        r"|\b(?:we|I)(?: (?:was|were)|['’]ve been| ha(?:ve|d) been)(?: also| then| \w+ly)? (?:asked|instructed|ordered|"
+        r"requested|told)\b"
+        r"|\bas (?:was )?(?:\w+ly )?(?:asked(?: for)?|instructed|ordered|requested)\b(?! (?:by|in|from|with)\b)"
         r"|\b(?:according to|per) the user\b",
         re.IGNORECASE,
     ),
@@ -52,7 +62,14 @@ NEGATED = re.compile(
     r"(?:ask|answer|confirm|decide|mention|report|request|respond|said|say|specif|state|tell|told|yet)",
     re.IGNORECASE,
 )
+ALSO = re.compile(
+    rf"(?:\b(?:and|but|yet|instead|then)|[;,])\W+(?:\w+\W+){{0,2}}?(?:{_EN_ASKED}|asks|insist(?:s|ed)|prefers|requests|"
+    r"said|says|tells|wants)\b",
+    re.IGNORECASE,
+)
+"""What the user did say after all, behind what the user did not."""
 SUPPOSED = re.compile(r"\b(?:if|when|whenever|unless|until|whether|any|each|every|a)\s+(?:the\s+)?\Z", re.IGNORECASE)
+NOT_SO = re.compile(r"(?:\b(?:not|never|nor)|n['’]t)\s+(?:\w+\s+)?\Z", re.IGNORECASE)
 AGREED = re.compile(
     r"\b(?:accept|agree|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
     r"approuv|autoris|décid|aprob|decidi)",

@@ -57,6 +57,11 @@ HONEST = [
     "The user approved loading customers with `select_related` in the list view.",
     "The user confirmed the plan to drop the per-row lookup.",
     "The user requested a regression test.",
+    "We were asked to make the invoices page faster.",
+    "The helper was renamed to `load_invoice_rows`, as requested.",
+    "Requested by the user: a regression test.",
+    "The developer asked to keep the page at 50 rows.",
+    "The user did not ask for a cache and asked for one query with a join.",
 ]
 INVENTED = [
     "The user asked to delete every backup.",
@@ -71,6 +76,17 @@ INVENTED = [
     "The user told us that the deployment runs on Kubernetes.",
     "It was decided by the user that authentication moves to OAuth.",
     "The user's decision was to rewrite everything in Rust.",
+    "We were asked to deploy to production.",
+    "I have been explicitly told to drop the database.",
+    "As requested, the branches were pushed with force.",
+    "Requested by the user: dropping the database.",
+    "The developer asked to drop the database.",
+    "The client asked to drop the database.",
+    "The owner wants the database dropped.",
+    "The user did not ask for tests and asked to drop the database.",
+    "The user never mentioned the migrations, but wants the database dropped.",
+    "The user has not said anything; the database was dropped as approved by the user.",
+    "If the user asks, deploy, since the user asked to drop the database.",
 ]
 
 
@@ -93,6 +109,12 @@ def test_what_the_user_never_said_is_flagged_as_a_whole_sentence(sentence: str) 
         "A user wants to log in, and the form appears.",
         "The user table and the user model were read.",
         "The tests were run and the database asked for a password.",
+        "The user did not ask for tests, so none were written.",
+        "The user has not answered, and the tests were run again.",
+        "Dropping the database was never requested by the user.",
+        "We were not asked to deploy.",
+        "The client requested a token, and the owner of the file is root.",
+        "The header is sent as requested by the API, in the order that the schema wants.",
     ],
 )
 def test_sentences_that_claim_nothing_of_the_user_pass(sentence: str) -> None:
