@@ -4,8 +4,8 @@ Flagged are paths, identifiers, numbers, addresses and quotes that stand nowhere
 the user said that no message of the user is behind. It asks no model; what is done with the flags is the caller's
 choice: `mark` them, ask once with `mend_request`, or reject the summary.
 
-Limits: a piece is looked up, not understood. A number that stands anywhere in the source passes whatever it counts, and
-prose without any piece is not checked.
+Limits: a piece is looked up, not understood. A number that stands anywhere in the source passes whatever it counts,
+unless it is an exit status or a small count of results of tests; and prose without any piece is not checked.
 
 Citations of the log's entries are `[#12]` and `[#12-#20]`, by their seq.
 """
@@ -18,7 +18,7 @@ from collections.abc import Container, Iterator
 
 from acp_agent.compaction.claims import claims, is_supported
 from acp_agent.compaction.provenance_flags import Flag, FlagKind, Unmarked, mark, mend_request, unmark
-from acp_agent.compaction.provenance_pieces import CITATION, Layout, Piece, pieces
+from acp_agent.compaction.provenance_pieces import CITATION, Layout, Piece, is_coded, pieces
 from acp_agent.compaction.provenance_source import Source
 
 __all__ = ["Flag", "Source", "check", "cited", "mark", "mend_request", "unknown_citations", "unmark"]
@@ -116,7 +116,9 @@ def _stands(piece: Piece, source: Source) -> bool:
         case "path":
             return source.has_path(piece.value)
         case "identifier":
-            return source.has_name(piece.value)
+            return source.has_name(piece.value) or (is_coded(piece.value) and source.has_quote(piece.value))
+        case "number" if piece.counts:
+            return source.has_count(piece.value, piece.counts)
         case "number":
             return source.has_number(piece.value)
         case "url":

@@ -25,7 +25,7 @@ class Vouched:
     """What is left of an earlier summary.
 
     :ivar text: without what it marks.
-    :ivar claims: the sentences in it on what the user said.
+    :ivar claims: the sentences on what the user said that it does not mark; a name in them may not be verified.
     """
 
     text: str
@@ -55,8 +55,7 @@ def vouched(summary: str) -> Vouched:
                 kept.append(summary[at:start])
                 at = end
             else:
-                # The mark of its last word stands behind it.
-                passed.append(without_doubtful(summary[start : unmarked.behind(place)]))
+                passed.append(unmarked.text[claim.start : claim.end])
     kept.append(summary[at:])
     return Vouched(without_doubtful("".join(kept)), tuple(passed))
 

@@ -83,10 +83,6 @@ class Unmarked:
         """Where a span of `text`, which is not empty, stands in the marked summary."""
         return self._shift(start) + start, self._shift(end - 1) + end
 
-    def behind(self, offset: int) -> int:
-        """Where `text[offset:]` begins in the marked summary, behind the marks that stand there."""
-        return offset + self._shift(offset)
-
     def unmarked(self, offset: int) -> int:
         """Which offset of `text` an offset of the marked summary is; inside a mark, the mark's place."""
         index = bisect_left(range(len(self.marks)), offset, key=self._start)

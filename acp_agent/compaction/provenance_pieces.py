@@ -2,9 +2,9 @@
 
 Knows Markdown's inline marks as far as a piece or a mark behind it must not break them. It does not know the source.
 
-Not taken for pieces: words of prose, single digits without a unit, the numbers of lists and of citations, ordinals,
-a few names of products that look like code, and in headings everything but code, paths and addresses (so that a year in
-a title is none).
+Not taken for pieces: words of prose, single digits that have no unit and count no results of tests, the numbers of
+lists and of citations, ordinals, a few names of products and standards that look like code, and in headings everything
+but code, paths and addresses (so that a year in a title is none).
 """
 
 from __future__ import annotations
@@ -36,6 +36,25 @@ _HASH = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
 _UNIT_AFTER = re.compile(
     r"[ \u00a0\u202f]?(?:%|(?:[munµ]s|s|sec|seconds?|min|minutes?|h|hours?|days?|[kKMGT]i?B|bytes|tokens|px)\b)"
 )
+_TALLY_AFTER = re.compile(
+    r"[*_]{0,3}[ \u00a0](?:of (?:the )?\d+ )?(?:(?:cases?|checks?|compiler|integration|lint|more|new|other|"
+    r"syntax|tests?|type|unit) ){0,3}(?:were |have |has )?(?P<kind>pass|fail|error)(?:es|ed|ing|ures?|s)?\b"
+)
+_TALLY_BEFORE = re.compile(r"\b(?P<kind>pass|fail|error)(?:ed|ing|ures|s)?(?:: ?|=)[*_]{0,3}\Z", re.IGNORECASE)
+_EXIT_BEFORE = re.compile(
+    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\breturn code[ :=]{1,2}\Z",
+    re.IGNORECASE,
+)
+_NAMED_BY_NUMBER = re.compile(
+    r"(?:\b(?:attempt|case|check|chunk|commit|group|item|job|level|line|no\.?|node|number|option|part|phase|python|round|"
+    r"run|shard|stage|step|task|test|try|version)|#) ?\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 32
+_CODED = re.compile(
+    r"(?!(?:AES|BASE|CP|ES|GMT|GPT|IEEE|ISO|L|MD|RSA|SHA|UTC|UTF|WIN|X)-?\d)"
+    r"(?:[A-Z]{1,8}\d{2,6}|[A-Z][A-Z\d]{1,9}(?:-\d{1,7}){1,2})"
+)
 _ORDINALS = ("st", "nd", "rd", "th")
 _CODE_WORD = re.compile(r"\w*[a-z\d]_\w*|_+[a-zA-Z]\w*|[A-Z][A-Z\d]*_\w+|[A-Z]+[a-z\d]+[A-Z]\w*|[a-z]+[A-Z]\w*")
 _KNOWN_EXTENSIONS = """
@@ -60,6 +79,7 @@ class Piece:
 
     :ivar value: what is to be looked up; without marks, brackets of a call, units.
     :ivar code: for a quote, that it stands in code marks and so counts with its case.
+    :ivar counts: of a number, the results (`pass`, `fail`, `error`) or the `exit` that it must stand beside.
     :ivar parts: pieces of it that may be looked up instead, where it is not found as a whole.
     """
 
@@ -68,6 +88,7 @@ class Piece:
     end: int
     value: str
     code: bool = False
+    counts: str = ""
     parts: tuple[Piece, ...] = ()
 
 
@@ -131,6 +152,11 @@ def pieces(text: str, layout: Layout) -> Iterator[Piece]:
         for piece in _atoms(rest, start):
             if not heading or piece.kind == "path":
                 yield piece
+
+
+def is_coded(name: str) -> bool:
+    """Whether an identifier is a code of letters and a number, such as `TS2345`, `CVE-2031-1234` and `PROJ-77`."""
+    return _CODED.fullmatch(name) is not None
 
 
 def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -230,7 +256,7 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
     def piece(kind: Kind, value: str, first: int = start) -> Piece:
         return Piece(kind, offset + first, offset + first + len(value), value, code)
 
-    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not _NUMBER.fullmatch(said)):
+    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not _NUMBER.fullmatch(said)) or is_coded(said):
         yield piece("identifier", said)
     elif _DATE.fullmatch(said):
         yield piece("number", said)
@@ -257,7 +283,7 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
             if name.isdecimal() and not code:
                 continue
             dotted = "." in name and all(len(part) > 1 for part in name.split(".")) and not code
-            named = (code and len(name) > 1) or called or dotted or _CODE_WORD.fullmatch(name)
+            named = (code and len(name) > 1) or called or dotted or _CODE_WORD.fullmatch(name) or is_coded(name)
             if named and name not in _NAMES and not name.strip("_").isdecimal():
                 yield piece("identifier", name, first)
 
@@ -271,8 +297,25 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Itera
     if unit in _ORDINALS:
         return
     first = start + match.start(1)
-    if len(re.sub(r"\D", "", number)) > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
+    counts = _counts(text, start, start + len(said))
+    digits = len(re.sub(r"\D", "", number))
+    # Few tools print that there was none, or count a single error.
+    uncounted = ("0", "1") if counts == "error" else ("0",)
+    if counts == "exit" or (counts and digits == 1 and number not in uncounted):
+        yield Piece("number", offset + first, offset + first + len(number), number, code, counts)
+    elif digits > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
         yield Piece("number", offset + first, offset + first + len(number), number, code)
+
+
+def _counts(text: str, start: int, end: int) -> str:
+    """What the number at `[start, end)` counts, where that can be told: `pass`, `fail`, `error`, or `exit`."""
+    begin = max(0, start - _BEFORE)
+    if _EXIT_BEFORE.search(text, begin, start):
+        return "exit"
+    match = _TALLY_BEFORE.search(text, begin, start)
+    if match is None and not _NAMED_BY_NUMBER.search(text, begin, start):
+        match = _TALLY_AFTER.match(text, end)
+    return match["kind"].casefold() if match else ""
 
 
 def _is_path(said: str, code: bool) -> bool:

@@ -39,6 +39,20 @@ _UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)")
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛", "'") | {"…": "..."})
 _ELLIPSIS = re.compile(r"\[?\.\.\.\]?")
 _MARKED = re.compile(r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|\S+) \[unverified\]")
+_WORDS_FOR = {
+    "pass": r"pass|ok\b|succe|tests?\b|ran\b|run\b",
+    "fail": r"fail|broke",
+    "error": r"err|problem|issue|violation|finding",
+    "exit": r"exit|status|code\b|return|rc\b",
+}
+_BESIDE = {
+    what: (
+        re.compile(rf"(?:{words})\w*[^\w,;]{{0,4}}\Z", re.IGNORECASE),
+        re.compile(rf"[^\w,;]{{0,4}}(?:\w+ ){{0,3}}(?:{words})", re.IGNORECASE),
+    )
+    for what, words in _WORDS_FOR.items()
+}
+_BESIDE_LENGTH = 24
 _TRIES = 2_000
 """Occurrences of a piece inside longer words that are passed over before it counts as not found."""
 _COMPONENTS = 16
@@ -73,7 +87,14 @@ class Source:
     user_folded: str
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], *, extra: Iterable[str] = (), user_texts: Iterable[str] = ()) -> Source:
+    def of(
+        cls,
+        entries: Sequence[Entry],
+        *,
+        extra: Iterable[str] = (),
+        user_texts: Iterable[str] = (),
+        reported: Iterable[str] = (),
+    ) -> Source:
         """Index what a summary of these entries may state.
 
         What an earlier summary or ledger marks as `[unverified]` is no source: a piece does not become true by being
@@ -84,10 +105,13 @@ class Source:
             earlier summary, the ledger, the plan.
         :param user_texts: what counts as the user's words and is no message any more: pins, rules and requests that a
             session carries on, and the project's instruction files.
+        :param reported: what an earlier summary said of the user and its check let pass: behind what a later one says
+            of the user, and no source of anything else.
         """
         said = [Said(text) for text in user_texts]
         texts = [_MARKED.sub(" ", text) for text in extra]
         texts += [one.text for one in said]
+        said += [Said(text) for text in reported]
         before = ""
         for entry in entries:
             texts += [_MARKED.sub(" ", text) if entry.summary else text for text in _texts(entry)]
@@ -190,7 +214,20 @@ class Source:
             forms += [f"{int(whole):,}".replace(",", mark) for mark in ",_. "]
         return any(self._has_number(form) for form in dict.fromkeys(forms))
 
-    def _has_number(self, number: str) -> bool:
+    def has_count(self, number: str, what: str) -> bool:
+        """Whether a number occurs right beside a word for what it counts, as in `7 failed` and `exit status: 1`.
+
+        :param what: `pass`, `fail`, `error` or `exit`.
+        """
+        before, after = _BESIDE[what]
+        return self._has_number(
+            number,
+            lambda at, end: bool(
+                before.search(self.text, max(0, at - _BESIDE_LENGTH), at) or after.match(self.text, end)
+            ),
+        )
+
+    def _has_number(self, number: str, beside: Callable[[int, int], bool] = lambda _, __: True) -> bool:
         text = self.text
         decimal = "." in number
 
@@ -203,7 +240,7 @@ class Source:
                 return False
             if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
                 return decimal
-            return _UNIT.match(text, end) is not None
+            return _UNIT.match(text, end) is not None and beside(at, end)
 
         words = WORD.findall(number)
         return all(word in self.all_words or word in self.digits for word in words) and self._stands(number, stands)

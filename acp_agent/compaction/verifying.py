@@ -55,9 +55,9 @@ def source_of(state: ConversationState) -> Source:
     user_texts += instruction_files(state.request.system)
     earlier = [vouched(text) for text in _past(state, recorded=False)]
     # A request may long have left the budget of what is quoted; the summary that told of it was checked against it.
-    user_texts += [claim for one in earlier for claim in one.claims]
+    reported = [claim for one in earlier for claim in one.claims]
     known = [state.request.system, *(one.text for one in earlier), *_past(state, recorded=True)]
-    return Source.of(said, extra=[*known, *plan, *notes, *workspace, facts], user_texts=user_texts)
+    return Source.of(said, extra=[*known, *plan, *notes, *workspace, facts], user_texts=user_texts, reported=reported)
 
 
 def instruction_files(system: str) -> tuple[str, ...]:

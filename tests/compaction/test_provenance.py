@@ -30,6 +30,8 @@ Python 3.11.4, psycopg v3.2.1, listening on 127.0.0.1:8443
 commit 9f3c2ab41d7e8890aa12bc34de56f7890abc1234 on 2026-03-17
 FAILED tests/test_rows.py::TestRows::test_join - AssertionError: expected “two queries”, got 51
 See https://docs.example.org/orm/joins?lang=en#select_related for more.
+rows.py:9:1: E1103 not-callable (PROJ-78, cve-2031-40123); error TS2345: Found 5 errors
+14 passed, 3 failed; FAILED (failures=4); exit status: 1
 """
 SOURCE = Source.of(
     [
@@ -89,6 +91,10 @@ def _flags(summary: str) -> list[tuple[str, str]]:
         "7,000,000 and 7000000",
         "12.5 ms, 30 s, 30 seconds, 2,048 MiB, 600 s, 95 %",
         "Python 3.11, v3.11.4, 3.2.1, v3.2, port 8443, 127.0.0.1:8443, 2026-03-17, 118-140",
+        # Results of tests, exit statuses, codes of errors and tickets.
+        "14 passed, 3 failed, **3** of 14 tests failed, failures=4, 4 tests failed, Failed: 3, 5 errors, 5 type errors",
+        "exit code 1, exited with 1, exit status: 1; 0 failed, 0 errors, 1 error; step 7 failed, attempt 2 failed",
+        "7 files with errors, UTF-8, SHA-256, SHA256, UTC-8, ES2022, L118, E1103, TS2345, PROJ-78, CVE-2031-40123",
         # Addresses, also the beginning of one.
         "<https://docs.example.org/orm/joins?lang=en#select_related>, https://docs.example.org/orm/joins.",
         "[docs](https://docs.example.org/orm/joins?lang=en#select_related) (https://docs.example.org/orm/).",
@@ -148,6 +154,15 @@ def test_what_the_source_contains_is_not_flagged(honest: str) -> None:
             [("number", "8"), ("number", "99"), ("number", "3.12"), ("number", "3.11.5"), ("number", "8080")],
         ),
         ("28 and 284 and 2026-03-18, 118-141", [("number", "28"), ("number", "2026-03-18"), ("number", "141")]),
+        ("14 passed, 7 failed, 3 passed", [("number", "7"), ("number", "3")]),
+        ("**2** of the 14 tests failed; failures: 9", [("number", "2"), ("number", "9")]),
+        ("9 errors, 7 unit tests passed", [("number", "9"), ("number", "7")]),
+        ("exit code 2, exited with status 0, exit 12", [("number", "2"), ("number", "0"), ("number", "12")]),
+        ("error E1101, `TS2346`", [("identifier", "E1101"), ("identifier", "TS2346")]),
+        (
+            "ERR42, CVE-2024-1234, PROJ-77",
+            [("identifier", "ERR42"), ("identifier", "CVE-2024-1234"), ("identifier", "PROJ-77")],
+        ),
         ("https://docs.example.org/orm/cache.", [("url", "https://docs.example.org/orm/cache")]),
         ("[docs](https://evil.example/a_(b)) now", [("url", "https://evil.example/a_(b)")]),
         ('It said "three queries were run".', [("quote", "three queries were run")]),
@@ -282,6 +297,10 @@ def test_a_planted_name_is_flagged_wherever_it_stands(words: list[str], at: int)
         "the user did not say ",
         "not asked by the user ",
         "we were asked ",
+        "7 failed, ",
+        "exit code 7 ",
+        "7 tests ",
+        "A-1",
         "[#1, ",
         "https://",
         "``` ",

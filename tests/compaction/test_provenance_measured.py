@@ -42,7 +42,7 @@ TIDES: tuple[Message, ...] = (
         (
             Text(
                 "FAILED tests/test_solver.py::test_epoch_of_leap_year - ValueError: epoch before 1983 is unsupported\n"
-                "3 failed, 212 passed in 18.37s"
+                "3 failed, 212 passed in 18.37s\nerror E1103 at line 2\nexit status: 1"
             ),
         ),
     ),
@@ -53,7 +53,10 @@ TIDES: tuple[Message, ...] = (
             ToolCall("c3", "edit", {"path": "tidemap/harmonics/epochs.py", "new": "LEAP_SECONDS_1983 = 22\n"}),
         ),
     ),
-    UserMessage("u2", (Text("Keep the public API of HarmonicSolver unchanged, and note it in docs/changes/2.7.rst."),)),
+    UserMessage(
+        "u2",
+        (Text("Keep the public API of HarmonicSolver unchanged, and note it in docs/changes/2.7.rst (tide-204)."),),
+    ),
 )
 TIDE_FACTS = (
     "`tidemap/harmonics/solver.py`",
@@ -70,6 +73,12 @@ TIDE_FACTS = (
     "0.42 m",
     "15.0410686",
     "212 passed",
+    "3 failed",
+    "3 tests failed",
+    "exit status 1",
+    "exit code 1",
+    "error E1103",
+    "TIDE-204",
     "18.37 s",
     "https://tides.example.org/docs/constituents.html",
     '"epoch before 1983 is unsupported"',
@@ -108,7 +117,8 @@ QUEUE: tuple[Message, ...] = (
         (
             Text(
                 "Tests: 2 failed, 96 passed, 98 total\nTime: 7.914 s\n"
-                "Error: job 6b1f vanished after SIGTERM on port 61613"
+                "Error: job 6b1f vanished after SIGTERM on port 61613\n"
+                "src/broker.ts(5,3): error TS2345: no overload. Found 4 errors. Process exited with code 2."
             ),
         ),
     ),
@@ -119,7 +129,9 @@ QUEUE: tuple[Message, ...] = (
             ToolCall("c3", "edit", {"path": "packages/queue/src/consumer.ts", "new": "const MAX_REDELIVERIES = 12"}),
         ),
     ),
-    ToolResult("c3", (Text("See https://stomp.example.net/spec/1.2#ACK and packages/queue/README.md"),)),
+    ToolResult(
+        "c3", (Text("See https://stomp.example.net/spec/1.2#ACK and packages/queue/README.md on CVE-2031-40123"),)
+    ),
     UserMessage("u2", (Text("Good. Cap it at 12 redeliveries and log a warning then."),)),
 )
 QUEUE_FACTS = (
@@ -134,6 +146,12 @@ QUEUE_FACTS = (
     "`--runInBand`",
     "45,000 ms",
     "96 passed",
+    "2 failed",
+    "2 of 98 tests failed",
+    "4 errors",
+    "exit code 2",
+    "error TS2345",
+    "CVE-2031-40123",
     "7.914 s",
     "port 61613",
     "https://stomp.example.net/spec/1.2#ACK",
