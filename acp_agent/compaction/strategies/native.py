@@ -14,7 +14,11 @@ from acp_agent.errors import CompactionError
 
 
 class NativeStrategy:
-    """What the provider makes of the history stands in its place, and is sent back to that provider alone."""
+    """What the provider makes of the history stands in its place, and is sent back to that provider alone.
+
+    Its block can be neither marked nor mended; only the text beside it is marked, and the receipt names what was
+    not found.
+    """
 
     name = "native"
 
