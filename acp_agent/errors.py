@@ -169,13 +169,21 @@ class ContextOverflowError(ModelRequestError):
     :param limit: what there was too much of. Where it is not tokens, a request with the same images in it is refused
         as well, whatever it asks for.
     :param maximum: tokens that the provider takes, where it says so.
+    :param prompt: tokens that it counted before the answer, where it says so.
     """
 
     def __init__(
-        self, message: str, *, partial: bool = False, limit: OverflowLimit = "tokens", maximum: int | None = None
+        self,
+        message: str,
+        *,
+        partial: bool = False,
+        limit: OverflowLimit = "tokens",
+        maximum: int | None = None,
+        prompt: int | None = None,
     ) -> None:
         self.limit: OverflowLimit = limit
         self.maximum = maximum
+        self.prompt = prompt
         super().__init__(message, partial=partial)
 
 

@@ -21,7 +21,7 @@ from acp_agent.errors import (
     ModelUnavailableError,
     OverflowLimit,
 )
-from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in
+from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in, prompt_in
 from acp_agent.llm.scrubbing import scrub
 
 FailureKind: TypeAlias = Literal[
@@ -288,6 +288,7 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
             partial=shown,
             limit=limit,
             maximum=maximum_in(failure.message) if limit == "tokens" else None,
+            prompt=prompt_in(failure.message) if limit == "tokens" else None,
         )
     if shown:
         return ModelStreamError(

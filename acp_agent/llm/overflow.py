@@ -16,7 +16,7 @@ _TOKEN_SAYINGS = (
     r"input tokens exceed the configured limit",  # OpenAI
     r"maximum context length",  # OpenAI, vLLM, OpenRouter
     r"longer than the maximum model length",  # vLLM
-    r"input token count.{0,80}exceeds",  # Gemini
+    r"input token count.{0,80}(?:exceeds|only supports)",  # Gemini, Vertex
     # OpenAI, Anthropic, llama.cpp, LM Studio
     r"context (?:length|window|size)[^.]{0,60}(?:exceed|too (?:small|long)|overflow|not enough|full)",
     r"(?:exceed|larger than|greater than|longer than|overflow)[^.]{0,60}context (?:length|window|size|limit)",
@@ -27,6 +27,10 @@ _TOKEN_SAYINGS = (
     r"range of input length should be",  # DashScope
     r"reduce the length of (?:the messages|your prompt|the input)",
     r"too many (?:input )?tokens in (?:the )?(?:request|prompt|input)",
+    r"tokens in the prompt (?:cannot exceed|exceeds?)",  # Cohere
+    r"too large for .{0,80}\bmax size: [\d,]+ tokens",  # GitHub Models
+    r"input tokens exceeded",
+    r"(?<!daily )(?<!hourly )(?<!minute )(?<!output )\btoken limit exceeded(?! (?:for|per) )",
     r"maximum (?:allowed )?(?:prompt|input) length",  # xAI, Poolside
     r"exceeded model token limit",  # Moonshot
     r"prompt token count.{0,40}exceeds",  # Copilot
@@ -58,6 +62,16 @@ _MAXIMUM_SAYINGS = (
     rf"{_NUMBER} maximum context length",
     rf"\b(?:tokens allowed \(|must be <= |should be \[\d+, |must have less than ){_NUMBER}",
     rf"\blimit(?: is| of|:) {_NUMBER}",
+    rf"\b(?:cannot exceed|only supports up to|max size:) {_NUMBER}",
+)
+# As in "your prompt contains at least 9000 input tokens" and "the request (9210 tokens)".
+_COUNTED = r"\b(?:contains|has|resulted in|too long:|token count(?: of| is)?|request|prompt|input(?: length)?)"
+_PROMPT_SAYINGS = (
+    rf"{_NUMBER} \+ [\d,]+ > ",  # "190000 + 20000 > 200000"
+    # "4066 in your prompt", "100000 of text input"
+    rf"{_NUMBER} (?:tokens )?(?:in|of|from) (?:the |your )?(?:text )?(?:messages|prompt|input)\b",
+    rf"given: {_NUMBER} `inputs`",
+    rf"{_COUNTED} (?:at least )?\(?(?:length )?{_NUMBER}",
 )
 
 
@@ -72,6 +86,7 @@ _LIMITS: tuple[tuple[OverflowLimit, re.Pattern[str]], ...] = (
     ("bytes", _sayings(*_BYTE_SAYINGS)),
 )
 _MAXIMA = tuple(map(_sayings, _MAXIMUM_SAYINGS))
+_PROMPTS = tuple(map(_sayings, _PROMPT_SAYINGS))
 _TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -91,7 +106,17 @@ def exceeds_minute(message: str) -> bool:
 
 def maximum_in(message: str) -> int | None:
     """The tokens that a request may have, where the words of an overflow have that number."""
-    found = (pattern.search(message) for pattern in _MAXIMA)
+    return _number(_MAXIMA, message)
+
+
+def prompt_in(message: str) -> int | None:
+    """The tokens that a request had before its answer, as the provider counts them, where the words of an overflow have
+    that number."""
+    return _number(_PROMPTS, message)
+
+
+def _number(sayings: tuple[re.Pattern[str], ...], message: str) -> int | None:
+    found = (pattern.search(message) for pattern in sayings)
     match = next((match for match in found if match), None)
     if match is None:
         return None

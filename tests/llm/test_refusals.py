@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from acp_agent.errors import ContextOverflowError, ModelRequestError
 from acp_agent.llm.failures import CallFailed, Endpoint, error_of, overflow_limit, verdict
-from acp_agent.llm.overflow import maximum_in
+from acp_agent.llm.overflow import maximum_in, prompt_in
 
 ENDPOINT = Endpoint("local", "localhost", "LOCAL_API_KEY")
 
@@ -70,6 +70,18 @@ TOO_LONG: list[tuple[str, int | None]] = [
     ("Too many input tokens in the request.", None),
     ("The request is longer than the context window: maximum context length is 128k tokens", 128_000),
     ("The request is longer than the context window (1M)", 1_000_000),
+    ("Token limit exceeded", None),
+    ("The number of tokens in the prompt exceeds the limit", None),
+    # Vertex, Cohere, GitHub Models
+    (
+        "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576.",
+        1_048_576,
+    ),
+    (
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292. Try a shorter one",
+        4_081,
+    ),
+    ("Request body too large for gpt-4o model. Max size: 8000 tokens.", 8_000),
 ]
 
 
@@ -84,7 +96,36 @@ def test_a_request_that_is_too_long_is_known_by_the_words_and_its_maximum_is_rea
     assert error.maximum == maximum
 
 
+@pytest.mark.parametrize(
+    ("said", "prompt"),
+    [
+        ("input length and `max_tokens` exceed context limit: 1994 + 20000 > 20000, decrease input length", 1_994),
+        ("maximum context length is 8192 tokens. However, you requested 10246 tokens (2054 in the messages", 2_054),
+        ("maximum context length is 4097 tokens, however you requested 4322 tokens (4066 in your prompt; 256", 4_066),
+        ("However, you requested about 140000 tokens (100000 of text input, 40000 in the output).", 100_000),
+        ("you requested 2000 output tokens and your prompt contains at least 9001 input tokens", 9_001),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 3102 `inputs` tokens and 2000", 3_102),
+        ("prompt is too long: 213,000 tokens > 200,000 maximum", 213_000),
+        ("request (9210 tokens) exceeds the available context size (8192 tokens), try increasing it", 9_210),
+        ("The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).", 1_200_293),
+        ("This model's maximum context length is 128000 tokens. Your messages resulted in 130131 tokens.", 130_131),
+        ("maximum context length is 131072 tokens. However, you requested 141607 tokens", None),
+        ("Your request exceeded model token limit: 262144 (requested: 300000)", None),
+        ("Context size has been exceeded.", None),
+    ],
+)
+def test_the_tokens_of_the_prompt_are_told_from_those_of_the_answer_and_of_both(said: str, prompt: int | None) -> None:
+    assert prompt_in(said) == prompt
+
+
+def test_a_body_that_is_too_large_in_tokens_is_so_whatever_the_status() -> None:
+    said = "Request body too large for gpt-4o model. Max size: 8000 tokens."
+    assert overflow_limit(CallFailed("status", said, status=413)) == "tokens"
+    assert overflow_limit(CallFailed("status", "Request body too large", status=413)) == "bytes"
+
+
 OTHER_REFUSALS = [
+    (400, "Daily token limit exceeded"),
     # Rates, in the words of Anthropic, OpenAI, Groq and Gemini
     (429, "This request would exceed your organization's rate limit of 40,000 input tokens per minute."),
     (429, "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."),
