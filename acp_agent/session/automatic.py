@@ -16,7 +16,7 @@ from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.strategy import Writer
 from acp_agent.compaction.triggers import GROWTH, NEW_INPUT, OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
-from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.conversation.events import CompactionTrigger, ContextSwapped
 from acp_agent.errors import (
     AgentError,
     CompactionError,
@@ -128,6 +128,7 @@ class AutoCompaction:
             raise CompactionError(why) from error
         # A summary takes the place of words; what is left of the images may still be too many.
         pending = self._pending if limit in (None, "tokens") else None
+        order = None if order is None else self._unless_broken(order)
         swap = None if order is None else await self._compactor.compact(order, pending, self._spent)
         if order is None or swap is None:
             raise CompactionError(
@@ -135,14 +136,16 @@ class AutoCompaction:
                 "summarised. Start a new session, or choose a model with a larger window."
             )
         self._just_compacted = True
+        await self._count(order, swap)
         if pending is not None and swap.tokens_after > active.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
             await self._compact(await self._order(wanted, active))
 
     async def on_request(self, active: ActiveModel) -> None:
-        """Compact since a hook asked for it. A failure is shown, and the turn goes on."""
+        """Compact since a hook asked for it: somebody wants it, however often it has failed. A failure is shown, and
+        the turn goes on."""
         await self.preparation.drop_if_stale()
-        await self._compact(await self._order(Wanted("hook"), active))
+        await self._compact(await self._order(Wanted("hook"), active), asked_for=True)
 
     async def end_turn(self) -> None:
         """Put a prepared summary in its place between two turns."""
@@ -258,14 +261,17 @@ class AutoCompaction:
     def _spent(self) -> int:
         return self.preparation.requests
 
-    async def _compact(self, order: Order | None) -> bool:
+    async def _compact(self, order: Order | None, *, asked_for: bool = False) -> bool:
         """Compact now; a failure is shown, and the turn goes on.
 
+        :param asked_for: whether somebody wants it, so that a model is asked in any case.
         :returns: whether the context has changed.
         """
         self._no_room = None
         if order is None:
             return False
+        if not asked_for:
+            order = self._unless_broken(order)
         try:
             swap = await self._compactor.compact(order, self._pending, self._spent)
         except AgentError as error:
@@ -278,12 +284,22 @@ class AutoCompaction:
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")
         self._just_compacted = swap is not None
-        if swap is not None and swap.receipt.requests:
-            if swap.strategy in (*_WRITTEN_BY_A_MODEL, order.policy.strategy):
-                self._failures = 0
-            else:
-                await self._note_failure(CompactionError(swap.receipt.notes[0] if swap.receipt.notes else ""))
+        if swap is not None:
+            await self._count(order, swap)
         return swap is not None
+
+    def _unless_broken(self, order: Order) -> Order:
+        """The order, without a model where too many have failed."""
+        return replace(order, without_model=True) if self._failures >= MAX_FAILURES else order
+
+    async def _count(self, order: Order, swap: ContextSwapped) -> None:
+        """Count a model that was asked in vain, until one has written a summary."""
+        if not swap.receipt.requests:
+            return
+        if swap.strategy in (*_WRITTEN_BY_A_MODEL, order.policy.strategy):
+            self._failures = 0
+        else:
+            await self._note_failure(CompactionError(swap.receipt.notes[0] if swap.receipt.notes else ""))
 
     async def _end_unless_it_may_fit(self, active: ActiveModel, reason: AgentError) -> None:
         """End the turn where not even facts and tail had room: what a provider must refuse need not be sent.
@@ -321,11 +337,7 @@ class AutoCompaction:
     async def _ordered(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         """See `Orders.automatic`."""
         order = await self._orders.automatic(wanted, active)
-        if order is None:
-            return None
-        if self._failures >= MAX_FAILURES:
-            order = replace(order, without_model=True)
-        if last is None or order.writer is not None:
+        if order is None or last is None or order.writer is not None:
             return order
         if last.name == active.name or last.budget.window <= active.budget.window:
             return order
