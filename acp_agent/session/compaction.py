@@ -5,13 +5,15 @@ Loaded with the session's first prompt, and not with the session: what makes a s
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from acp_agent.compaction.budget import MARGIN_SHARE, MIN_OUTPUT
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored
-from acp_agent.errors import OverflowLimit
+from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit
 from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun, bindings
@@ -24,6 +26,9 @@ from acp_agent.session.undoing import undo
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
+
+DOUBT = 4 / 3
+"""What our count may have to be multiplied by."""
 
 
 class SessionCompaction:
@@ -98,26 +103,63 @@ class SessionCompaction:
         settings = self._host.settings.compaction_for(active.name)
         await self.automatic.before_request(active, await self._host.filled(active), settings)
 
-    async def make_room(self, limit: OverflowLimit | None, maximum: int | None) -> None:
-        """Compact, since the provider refused the last request, or its answer ended for want of room.
+    async def make_room(
+        self, asked: ActiveModel | None, limit: OverflowLimit | None, refusal: ContextOverflowError | None
+    ) -> None:
+        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
 
+        :param asked: the model of that request.
         :param limit: what the provider said there was too much of; None where it took the request.
-        :param maximum: tokens that it takes, where it said so.
+        :param refusal: what it said, where it refused the request or broke an answer off.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        active = await self._active()
-        if limit == "tokens":
-            # The window is smaller than is known, or we count too little. Remembered, or every turn would have to be
-            # refused first.
-            used = (await self._host.filled(active)).used
-            # What was refused is more than fits, by our count; unless it was so together with the answer's limit alone.
-            fits = int(used * SURE_SHARE)
-            if maximum is not None:
-                asked = active.budget.output(used, active.max_output_tokens)
-                fits = maximum if used + asked > maximum else min(fits, maximum)
-            self._host.models.learn_limit(active.name, fits)
-            active = await self._active()
-        await self.automatic.make_room(active, limit)
+        if limit == "tokens" and asked is not None:
+            await self._fit(asked, refusal)
+        else:
+            await self.automatic.make_room(await self._active(), limit)
+
+    async def _fit(self, asked: ActiveModel, refusal: ContextOverflowError | None) -> None:
+        """Learn what a refusal says of the window, or every turn would have to be refused first; then have the next
+        request fit it.
+
+        :raises AgentError: see `make_room`.
+        """
+        models, name = self._host.models, asked.name
+        used = (await self._host.filled(asked)).used
+        answer = asked.budget.output(used, asked.max_output_tokens)
+        stated = refusal.maximum if refusal is not None else None
+        broke_off = refusal is None or refusal.partial
+        if refusal is not None and stated is not None:
+            models.learn_stated(name, stated)
+            # Tokens of the prompt: as the provider has counted them, or as many as they may be.
+            prompt = refusal.prompt or math.ceil(used * DOUBT)
+            room = stated - int(stated * MARGIN_SHARE) - prompt
+            least = min(MIN_OUTPUT, stated // 4)
+            if not broke_off and (refusal.prompt or used + answer > stated) and least <= room < answer:
+                # The prompt fits; with the longest answer beside it, it does not.
+                models.ask_for_less(name, room)
+                return
+            # What will be left of the conversation may be more than we count, too.
+            models.ask_for_less(name, max(1, stated // 4))
+        # What was refused is more than fits, by our count; unless it was so together with the answer's limit alone.
+        fits = int(used * SURE_SHARE)
+        if stated is None or used + answer <= stated:
+            models.narrow(name, fits)
+        try:
+            await self.automatic.make_room(await self._active(), "tokens")
+        except CompactionError:
+            if broke_off or stated is not None or answer <= MIN_OUTPUT:
+                raise
+            # There is nothing to make short: it may be the answer that there was no room for.
+            models.narrow(name, None)
+            models.ask_for_less(name, MIN_OUTPUT, later=max(MIN_OUTPUT, answer // 2))
+            return
+        if refusal is None:
+            # What filled the window fits in it.
+            models.suspect(name, used)
+        elif stated is None and not broke_off:
+            models.suspect(name, fits)
+        # Where an error broke an answer off, nobody knows what that took.
 
     async def undo(self) -> ContextRestored:
         """Undo the newest compaction that is in force.

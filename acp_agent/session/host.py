@@ -19,6 +19,7 @@ from acp_agent.compaction.triggers import SURE_SHARE, ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
+    AssistantAnswered,
     CallView,
     Event,
     InstructionsLoaded,
@@ -28,7 +29,7 @@ from acp_agent.conversation.events import (
     TurnRefused,
 )
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, new_id
-from acp_agent.errors import AgentError, OverflowLimit
+from acp_agent.errors import AgentError, ContextOverflowError, OverflowLimit
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
@@ -117,6 +118,9 @@ class SessionHost:
     async def append(self, *events: Event) -> None:
         """Add events to the log and the context."""
         await self.log.append(*events)
+        for event in events:
+            if isinstance(event, AssistantAnswered) and event.message.usage is not None and self._asked is not None:
+                self.models.answered(self._asked.name, event.message.usage.prompt_tokens)
 
     async def show(self, update: Update) -> None:
         """Let the user see something, until `fall_silent`."""
@@ -162,14 +166,14 @@ class SessionHost:
         active = await self.models.active(self.context.model)
         return ended_for_want_of_room(answer, active.budget)
 
-    async def make_room(self, limit: OverflowLimit | None = None, maximum: int | None = None) -> None:
-        """Compact, since the provider refused the last request, or its answer ended for want of room.
+    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> None:
+        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
-        :param maximum: tokens that it takes, where it said so.
+        :param refusal: what it said, where it refused the request or broke an answer off.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.compaction.make_room(limit, maximum)
+        await self.compaction.make_room(self._asked, limit, refusal)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
@@ -233,8 +237,8 @@ class SessionHost:
         """Tokens of the next request, where it is certain that the window does not hold them.
 
         It is certain where the model's provider has counted nearly all of them and somebody has said how large the
-        window is. An estimate may be wrong by a third, and another model counts otherwise: where there is nothing
-        better, the request is sent, and a refusal teaches the window.
+        window is: a refusal without a number has not. An estimate may be wrong by a third, and another model counts
+        otherwise: where there is nothing better, the request is sent, and a refusal teaches the window.
         """
         used = used_tokens(self.context, self.prefix_tokens())
         answers = (entry.message for entry in reversed(self.context.entries))

@@ -34,7 +34,7 @@ class ActiveModel:
 
     :ivar name: `provider/model`.
     :ivar model_id: the provider's own id.
-    :ivar guessed: whether nobody has said how large its window is.
+    :ivar guessed: whether nobody has said how large its window is, or that it is as small as it is taken to be.
     :ivar max_output_tokens: upper bound of one answer.
     :ivar max_images: images that one request may hold.
     :ivar max_bytes: bytes that one request may hold.
@@ -68,14 +68,22 @@ class SessionModels:
         self._default: str | None = None
         self._tasks: TaskGroup | None = None
         self._asking: dict[str, anyio.Event] = {}
-        self._limits: dict[str, int] = {}
+        self._stated: dict[str, int] = {}
+        self._suspected: dict[str, int] = {}
+        self._answered: dict[str, int] = {}
+        self._narrowed: dict[str, int] = {}
+        self._answers: dict[str, int] = {}
+        self._shorter: dict[str, int] = {}
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Ask in this task group, which ends with the session, so that a slow answer is waited for by nobody."""
         self._tasks = tasks
 
     async def begin_turn(self) -> None:
-        """Ask again for the windows that are not known for good; takes a third of a second at most."""
+        """Ask again for the windows that are not known for good; takes a third of a second at most. What was learned
+        for the last turn alone is forgotten."""
+        self._narrowed.clear()
+        self._shorter.clear()
         await self._learn(tuple(self._used), TURN_WAIT)
 
     async def name(self, chosen: str) -> str | None:
@@ -110,20 +118,49 @@ class SessionModels:
         if known is None:
             self._registry.resolve(name)
             await self._learn((name,), self._first_wait)
-        window = self._registry.context_window(name)
-        window = min(window, self._limits.get(name, window))
-        if known is None or known.budget.window != window:
-            known = self._used[name] = self._made(name, window)
+        stated = self._registry.context_window(name)
+        stated = window = min(stated, self._stated.get(name, stated))
+        if name in self._suspected:
+            # What was answered once fits.
+            window = min(window, max(self._suspected[name], self._answered.get(name, 0)))
+        window = min(window, self._narrowed.get(name, window))
+        made = self._made(name, window, stated)
+        if known is None or known != made:
+            known = self._used[name] = made
         return known
 
-    def learn_limit(self, name: str, tokens: int) -> None:
-        """Take a model's window to be no larger than this for as long as the session is open: more was refused.
+    def answered(self, name: str, tokens: int) -> None:
+        """A model has answered a prompt of so many tokens."""
+        self._answered[name] = max(tokens, self._answered.get(name, tokens))
 
-        :param tokens: by our own count.
+    def learn_stated(self, name: str, tokens: int) -> None:
+        """Take a model's window to be no larger than its provider said in a refusal, while the session is open."""
+        self._stated[name] = _least(tokens, self._stated.get(name))
+
+    def suspect(self, name: str, tokens: int) -> None:
+        """Take a model's window to be no larger than this, by our own count, while the session is open: more was
+        refused, and nobody said why. What it has answered nevertheless counts for more."""
+        self._suspected[name] = _least(tokens, self._suspected.get(name))
+
+    def narrow(self, name: str, tokens: int | None) -> None:
+        """The same until the turn ends, since our count of this context is in doubt.
+
+        :param tokens: None to take it back.
         """
-        self._limits[name] = max(LEAST_WINDOW, min(tokens, self._limits.get(name, tokens)))
+        self._narrowed.pop(name, None)
+        if tokens is not None:
+            self._narrowed[name] = _least(tokens, None)
 
-    def _made(self, name: str, window: int) -> ActiveModel:
+    def ask_for_less(self, name: str, tokens: int, later: int | None = None) -> None:
+        """Let answers of a model be no longer than this until the turn ends.
+
+        :param later: upper bound while the session is open; None for none but the model's own.
+        """
+        self._shorter[name] = tokens
+        if later is not None:
+            self._answers[name] = min(later, self._answers.get(name, later))
+
+    def _made(self, name: str, window: int, stated: int) -> ActiveModel:
         resolved = self._registry.resolve(name)
         known = resolved.profile
         output = min(known.max_output_tokens, window // 2)
@@ -133,8 +170,8 @@ class SessionModels:
             resolved.id,
             resolved.provider,
             budget,
-            not known.listed and window == DEFAULT_WINDOW,
-            output,
+            window < stated or (not known.listed and window == DEFAULT_WINDOW),
+            min(output, self._answers.get(name, output), self._shorter.get(name, output)),
             known.max_images,
             known.max_request_bytes,
         )
@@ -180,3 +217,7 @@ class SessionModels:
         """Close connections."""
         self._tasks = None
         await self._registry.aclose()
+
+
+def _least(tokens: int, before: int | None) -> int:
+    return max(LEAST_WINDOW, tokens if before is None else min(tokens, before))

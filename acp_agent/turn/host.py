@@ -9,7 +9,7 @@ from typing import Protocol
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event
 from acp_agent.conversation.messages import AssistantMessage, JsonObject
-from acp_agent.errors import OverflowLimit
+from acp_agent.errors import ContextOverflowError, OverflowLimit
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.tools.environment import Environment
 from acp_agent.turn.permission import Answer
@@ -70,11 +70,11 @@ class TurnHost(Protocol):
         """Whether an answer that was cut off was so because the window was full, and not at its own limit."""
         ...
 
-    async def make_room(self, limit: OverflowLimit | None = None, maximum: int | None = None) -> None:
-        """Compact, since the provider refused the last request, or its answer ended for want of room.
+    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> None:
+        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
-        :param maximum: tokens that it takes, where it said so.
+        :param refusal: what it said, where it refused the request or broke an answer off.
         :raises AgentError: it came to nothing; the context is as it was.
         """
         ...

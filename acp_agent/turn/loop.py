@@ -50,6 +50,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
                     partial=error.partial,
                     limit=error.limit,
                     maximum=error.maximum,
+                    prompt=error.prompt,
                 ) from error
             made_room = True
             partial = await _keep_partial(host)
@@ -100,6 +101,6 @@ async def _ask_to_go_on(host: TurnHost) -> None:
 
 async def _make_room(host: TurnHost, error: ContextOverflowError) -> None:
     try:
-        await host.make_room(error.limit, error.maximum)
+        await host.make_room(error.limit, error)
     except AgentError as failed:
         raise ContextOverflowError(f"{sentence(error)} {failed}", partial=error.partial, limit=error.limit) from failed

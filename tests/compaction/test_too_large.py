@@ -118,3 +118,27 @@ async def test_a_window_that_is_a_guess_is_known_for_one(window: int | None, nam
     models = SessionModels(Registry(Settings(home=Path("/nowhere"), context_window=window), env), first_wait=0.01)
     assert (await models.named(name)).guessed == guessed
     await models.aclose()
+
+
+async def test_a_window_that_a_refusal_makes_probable_is_a_guess_and_one_that_it_states_is_not() -> None:
+    env = {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    name = "anthropic/claude-sonnet-4-5"
+    models = SessionModels(Registry(Settings(home=Path("/nowhere")), env), first_wait=0.01)
+    models.learn_stated(name, 50_000)
+    stated = await models.named(name)
+    models.suspect(name, 9_000)
+    suspected = await models.named(name)
+    models.answered(name, 12_000)
+    answered = await models.named(name)
+    models.narrow(name, 5_000)
+    narrowed = await models.named(name)
+    await models.begin_turn()
+    seen = [stated, suspected, answered, narrowed, await models.named(name)]
+    assert [(model.budget.window, model.guessed) for model in seen] == [
+        (50_000, False),
+        (9_000, True),
+        (12_000, True),
+        (5_000, True),
+        (12_000, True),
+    ]
+    await models.aclose()
