@@ -7,17 +7,18 @@ matter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from math import ceil
 
 from acp_agent.compaction.assembling import LEAST_CARRIED, assembled, replaced_tokens
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
 from acp_agent.compaction.invariants import unanswered_from
 from acp_agent.compaction.pinned import RULES_SHARE
-from acp_agent.compaction.shortening import Rewrite, fit
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, planned_cut
+from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
 from acp_agent.errors import CompactionError
 
@@ -114,30 +115,73 @@ def fitted(
     return less, summary
 
 
+def tail_room(state: ConversationState, policy: CompactionPolicy, cut: Cut, result: CompactedState) -> int:
+    """Tokens of the tail with which a result would come below its target: of what stays, the running prompt and what is
+    not answered count as given.
+
+    :param result: with this cut.
+    """
+    prompts, unanswered = _must_stay(state, cut)
+    target = _target(state, policy, _tokens(state, _prefix(state) + prompts + unanswered))
+    room = _room(state, target) - _prefix(state) - _layers(result) - prompts
+    return int(max(0, room) * max(1.0, state.calibration))
+
+
 def shortened(
     state: ConversationState, policy: CompactionPolicy, result: CompactedState, target: int
 ) -> tuple[Rewrite, ...]:
-    """The messages that stay, the longest of them shorter, so that a result comes below its target; none where even
-    that would not do. What the model has not answered yet is shortened only where the request cannot be sent otherwise.
+    """The messages that stay, the longest of them shorter, so that a result comes below its target.
 
     :param result: without them.
     """
-    first = unanswered_from(state.entries, state.turn_from)
-    unanswered = {entry.seq for entry in state.entries[first:]}
-    if state.turn_from is not None:
-        unanswered.add(state.turn_from)
-    stays = [entry for entry in result.entries if not entry.summary]
+    stays = tuple(entry for entry in result.entries if not entry.summary)
+    return shorter(state, policy, stays, target, beside=result.tokens_after - _tokens(state, _estimate(stays)))
+
+
+def shorter(
+    state: ConversationState, policy: CompactionPolicy, stays: tuple[Entry, ...], target: int, *, beside: int
+) -> tuple[Rewrite, ...]:
+    """The least shortening of messages that stay. What the model has answered is made as short as the target wants;
+    the running prompt and what is not answered yet only where the request cannot be sent otherwise, and only as far as
+    the window demands.
+
+    :param target: provider's tokens that the whole context should take.
+    :param beside: of those what the context holds beside these messages.
+    """
+    waiting = _waiting(state)
+    answered = tuple(entry for entry in stays if entry.seq not in waiting)
+    rest = tuple(entry for entry in stays if entry.seq in waiting)
+    room = _room(state, target - beside) - _estimate(rest)
+    less = fit(answered, max(0, room), None, recall_hint=state.recall)
     if not policy.must_fit:
-        stays = [entry for entry in stays if entry.seq not in unanswered]
-    size = estimate_messages(entry.message for entry in stays)
-    over = ceil((result.tokens_after - target) / max(0.01, state.calibration)) + 1
-    return fit(stays, size - over, state.turn_from, recall_hint=state.recall) if size > over else ()
+        return less
+    room = _room(state, state.budget.limit - beside) - _estimate(apply_rewrites(answered, less))
+    return (*less, *fit(rest, max(0, room), state.turn_from, recall_hint=state.recall))
 
 
 def _target(state: ConversationState, policy: CompactionPolicy, fixed: int) -> int:
     budget = state.budget
-    target = max(int(budget.window * policy.target), fixed + int((budget.usable - fixed) * policy.target))
+    target = max(int(budget.window * policy.target), fixed + int(max(0, budget.usable - fixed) * policy.target))
     return min(target, budget.limit)
+
+
+def _room(state: ConversationState, tokens: int) -> int:
+    """Estimated tokens in so many of the provider's; one less, since each is rounded."""
+    return int(tokens / max(0.01, state.calibration)) - 1
+
+
+def _tokens(state: ConversationState, estimate: int) -> int:
+    return round(estimate * state.calibration)
+
+
+def _estimate(entries: Iterable[Entry]) -> int:
+    return estimate_messages(entry.message for entry in entries)
+
+
+def _waiting(state: ConversationState) -> set[int]:
+    """Numbers of the running prompt and of what the model has not answered yet."""
+    waiting = {entry.seq for entry in state.entries[unanswered_from(state.entries, state.turn_from) :]}
+    return waiting if state.turn_from is None else waiting | {state.turn_from}
 
 
 def _prefix(state: ConversationState) -> int:

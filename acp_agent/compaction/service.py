@@ -14,8 +14,8 @@ from anyio import to_thread
 
 from acp_agent.compaction.assembling import assembled, replaced_tokens
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
-from acp_agent.compaction.estimate import estimate_message
-from acp_agent.compaction.fitting import check_worth, fitted, shortened, target_tokens
+from acp_agent.compaction.estimate import estimate_message, estimate_text
+from acp_agent.compaction.fitting import EXPECTED_SUMMARY, check_worth, fitted, shortened, target_tokens
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
@@ -224,6 +224,9 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     if after > target and (less := shortened(state, policy, result, target)):
         # The summary is paid for; what it leaves behind it can be read in full at any time.
         result = assembled(state, policy, replace(draft, rewritten=(*draft.rewritten, *less)), name)
+    if policy.must_fit and estimate_text(draft.summary) <= EXPECTED_SUMMARY:
+        # What is over the target now is the running prompt and what is carried over: it may take all that there is.
+        target = max(target, state.budget.limit)
     if result.tokens_after > target:
         raise CompactionError(
             f"After the summary the context would still take {result.tokens_after:,} tokens, more than the "

@@ -217,15 +217,23 @@ def test_a_summary_that_is_longer_than_expected_is_used_and_the_longest_of_the_t
     assert "recall" not in str(result.messages)
 
 
-def test_what_the_model_has_not_read_is_not_shortened_where_the_turn_can_go_on_without() -> None:
-    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
-    unread = [UserMessage("r", (Text("Read it."),)), calls, ToolResult("c", (Text("line\n" * 5_000),))]
-    state = replace(ConversationState.of([*talk(12, 3_000), *unread], window=20_000), turn_from=25)
-    long = Model("# Goal\n" + "word " * 6_000)
-    with pytest.raises(CompactionError, match="After the summary"):
-        run(state, replace(AT_THRESHOLD, steps=("summary",)), long)
-    result = compacted(state, replace(MUST_FIT, steps=("summary",)), long)
-    assert [rewrite.seq for rewrite in result.rewritten] == [27]
+def test_what_the_model_has_not_read_is_shortened_only_as_far_as_the_window_demands() -> None:
+    def reading(lines: int) -> ConversationState:
+        calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
+        unread = [UserMessage("r", (Text("Read it."),)), calls, ToolResult("c", (Text("line\n" * lines),))]
+        return replace(ConversationState.of([*talk(12, 3_000), *unread], window=20_000), turn_from=25)
+
+    long, short = Model("# Goal\n" + "word " * 6_000), Model("# Goal\nA cart.")
+    for policy in (AT_THRESHOLD, MUST_FIT):
+        with pytest.raises(CompactionError, match="After the summary"):
+            run(reading(5_000), replace(policy, steps=("summary",)), long)
+    # More than the target, but it fits.
+    assert compacted(reading(11_000), replace(MUST_FIT, steps=("chunked",)), short).rewritten == ()
+    state = reading(20_000)
+    for steps in (("chunked",), ("ledger",)):
+        result = compacted(state, replace(MUST_FIT, steps=steps), short)
+        assert [rewrite.seq for rewrite in result.rewritten] == [27]
+        assert state.budget.limit * 0.95 < result.tokens_after <= state.budget.limit
 
 
 # What is said of it --------------------------------------------------------------------------------------------------

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acp_agent.compaction.assembling import assembled
-from acp_agent.compaction.estimate import (
-    count_images,
-    estimate_message,
-    estimate_messages,
-    estimate_prefix,
-    request_bytes,
-)
-from acp_agent.compaction.fitting import target_tokens
+from acp_agent.compaction.estimate import count_images, estimate_messages, estimate_prefix, request_bytes
+from acp_agent.compaction.fitting import shortened, shorter, tail_room, target_tokens
 from acp_agent.compaction.masking import mask_images, plan_mask
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.triggers import LIMIT_SHARE, Limits
@@ -97,26 +91,20 @@ class TruncateStrategy:
 
 def _cut_only(task: Task, summary: str, name: str) -> Draft | None:
     state = task.state
-    calibration = max(1.0, state.calibration)
-    free = _free(state, task.policy)
-    cut = task.cut()
+    policy, cut = task.policy, task.cut()
     if cut is None:
         # Nothing but the running prompt and steps that the model has not answered; one of them may be a giant.
-        rewritten = fit(state.entries, max(free, 0), state.turn_from, recall_hint=state.recall)
+        prefix = estimate_prefix(state.request.system, state.request.tools)
+        beside = round(prefix * state.calibration)
+        rewritten = shorter(state, policy, state.entries, target_tokens(state, policy, None), beside=beside)
         return Draft(None, _SHORTENED, rewritten=rewritten) if rewritten else None
-    # What the layers really take: of their budgets they seldom use half, and the rest belongs to the tail.
-    [layers, *_] = assembled(state, task.policy, Draft(cut, summary), name).entries
-    room = free - estimate_message(layers.message)
-    pinned = tuple(Entry(pin.seq, pin.message) for pin in cut.pinned)
-    if estimate_messages(entry.message for entry in (*pinned, *cut.kept)) > room:
-        tail = room - estimate_messages(entry.message for entry in pinned)
-        cut = task.cut(int(max(0, tail) * calibration)) or cut
-        pinned = tuple(Entry(pin.seq, pin.message) for pin in cut.pinned)
-    stays = (*pinned, *cut.kept)
-    rewritten: tuple[Rewrite, ...] = ()
-    if estimate_messages(entry.message for entry in stays) > room:
-        rewritten = fit(stays, max(room, 0), state.turn_from, recall_hint=state.recall)
-    return Draft(cut, summary, rewritten=rewritten)
+    result = assembled(state, policy, Draft(cut, summary), name)
+    if result.tokens_after > target_tokens(state, policy, cut):
+        # What the layers really take: of their budgets they seldom use half, and the rest belongs to the tail.
+        cut = task.cut(tail_room(state, policy, cut, result)) or cut
+        result = assembled(state, policy, Draft(cut, summary), name)
+    target = target_tokens(state, policy, cut)
+    return Draft(cut, summary, rewritten=shortened(state, policy, result, target))
 
 
 def _free(state: ConversationState, policy: CompactionPolicy) -> int:
