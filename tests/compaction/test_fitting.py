@@ -357,3 +357,12 @@ def test_whatever_comes_the_result_can_be_sent_or_a_sentence_says_why_there_is_n
         assert result.tokens_after < result.tokens_before
         assert not policy.must_fit or result.tokens_after <= state.budget.limit
         assert "hange" not in "".join(result.receipt.notes)
+
+
+def test_a_newest_step_that_is_larger_than_the_tail_leaves_only_where_a_person_asks() -> None:
+    answer = AssistantMessage("a", (Text("It is so, and it is long. " * 800),))
+    state = ConversationState.of([*talk(12, 3_000), UserMessage("u", (Text("Why?"),)), answer], window=20_000)
+    by_hand = compacted(state, replace(BY_HAND, steps=("summary",)), Model("# Goal\nA cart."))
+    assert by_hand.boundary == len(state.entries)
+    by_itself = compacted(state, replace(AT_THRESHOLD, steps=("summary",)), Model("# Goal\nA cart."))
+    assert by_itself.messages[-1] == answer

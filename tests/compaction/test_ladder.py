@@ -82,13 +82,14 @@ async def ladder(tmp_path: Path) -> AsyncGenerator[tuple[Stage, Server], None]:
         yield it, says
 
 
-async def talked(it: Stage, says: Server, used: int | None = None) -> Stage:
-    """Another session of the same agent, with an old result of a tool and two long answers."""
+async def talked(it: Stage, says: Server, used: int | None = None, questions: int = 1) -> Stage:
+    """Another session of the same agent, with an old result of a tool and a long answer more than questions."""
     it = replace(it, session=await it.agent.new_session(it.folder))
     it.server.max_prompt_tokens, says.used = None, None
     assert await it.prompt("Read it.") == {"stopReason": "end_turn"}
-    says.used = used
-    assert await it.prompt("Question 1?") == {"stopReason": "end_turn"}
+    for number in range(1, questions + 1):
+        says.used = used if number == questions else None
+        assert await it.prompt(f"Question {number}?") == {"stopReason": "end_turn"}
     return it
 
 
@@ -142,18 +143,54 @@ async def test_at_the_threshold_a_failing_summary_leaves_masked_results_and_the_
     async with ladder(tmp_path) as (stage_, says):
         for name, fault in FAULTS.items():
             with subtests.test(name):
-                it = await talked(stage_, says, used=TOO_FULL)
+                # Without the old result it would still be more than the target, so that a summary is asked for.
+                it = await talked(stage_, says, used=TOO_FULL, questions=2)
                 begun, asked = len(it.agent.lines), len(it.server.calls)
                 says.summaries = [fault]
                 assert await it.prompt("Well?") == {"stopReason": "end_turn"}
                 shown = check_end(it, begun, asked)
                 assert shown.statuses == ["in_progress", "completed"]
+                assert asks_for_summary(it.server.calls[asked].body)
                 last = it.server.calls[-1].body
                 check_legal(last)
                 [masked] = texts(last, "result")
                 assert masked.startswith("[masked result] read prices.txt")
-                assert [text for text in texts(last) if len(text) < 20] == ["Read it.", "Question 1?", "Well?"]
-                assert texts(last, "assistant") == ["Reading.", LONG, LONG]
+                assert [text for text in texts(last) if len(text) < 20] == [
+                    *("Read it.", "Question 1?", "Question 2?", "Well?")
+                ]
+                assert texts(last, "assistant") == ["Reading.", LONG, LONG, LONG]
+
+
+@pytest.mark.parametrize(("results", "worth"), [(1, False), (2, True)])
+async def test_results_give_way_together_where_what_they_gain_is_worth_the_broken_cache(
+    tmp_path: Path, results: int, worth: bool
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply("")
+        last = pieces(body)[-1]
+        if last.role != "result" and last.text.startswith("Read"):
+            return Reply("Reading.", tool_calls=[ToolCall("read", {"path": f"{last.text[5:]}.txt"})])
+        return Reply("Well." if last.text == "Well?" else LONG)
+
+    prices = {f"{number}.txt": f"The price is {number}.\n" * 560 for number in range(results)}
+    config, env = {"compaction": {"prepare": False}}, {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
+    async with stage(tmp_path, script=answer, editor=ZED_BETA, files=prices, config=config, env=env) as it:
+        for number in range(results):
+            await it.prompt(f"Read {number}")
+        for number in range(4 - results):
+            await it.prompt(f"Question {number}?")
+        before = pieces(it.server.calls[-1].body)
+        assert shown_compactions(it.agent) == []
+        assert await it.prompt("Well?") == {"stopReason": "end_turn"}
+        [shown] = shown_compactions(it.agent)
+        assert asks_for_summary(it.server.calls[-2].body)
+        last = it.server.calls[-1].body
+        masked = [text.startswith("[masked result]") for text in texts(last, "result")]
+        assert masked == [worth] * results
+        assert shown.statuses == ["in_progress", "completed" if worth else "failed"]
+        # The provider's cache holds what went before.
+        assert (pieces(last)[: len(before)] == before) is not worth
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["from the first part on", "from the second part on"])
