@@ -69,6 +69,15 @@ class ModelCalls:
             return None
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
 
+    @property
+    def left(self) -> int:
+        """Requests that may still be made."""
+        return max(0, MAX_REQUESTS - self.requests - self._unseen)
+
+    def turn_to(self, call: ModelCall) -> None:
+        """Ask another model from here on; what was asked before counts all the same."""
+        self._call = call
+
     async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
         """Ask once.
 

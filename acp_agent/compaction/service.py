@@ -81,6 +81,7 @@ class CompactionService:
         calls: ModelCalls | None = None,
         native: NativeCompaction | None = None,
         writer: Writer | None = None,
+        own: ModelCall | None = None,
         without_model: bool = False,
     ) -> CompactedState | None:
         """Make a conversation short.
@@ -90,6 +91,8 @@ class CompactionService:
         :param calls: counts the calls in place of a counter of its own, for whoever wants to know what a failure cost.
         :param native: the provider's own compaction, where it has one.
         :param writer: the model that `call` asks, where it is not the conversation's own.
+        :param own: asks the conversation's own model, which tries once in parts where the result has to fit and the
+            writer cannot be asked.
         :param without_model: whether strategies that ask a model are passed over; `calls` refuse to ask one.
         :returns: None where there is nothing to compact.
         :raises CompactionError: no step of the ladder came to a result that may be used; says why.
@@ -99,8 +102,10 @@ class CompactionService:
         calls.may_ask = not without_model
         task = Task(state, policy, calls, native, writer)
         failures: list[AgentError] = []
-        for name in self.ladder(policy):
-            if name in ASKS_A_MODEL and (without_model or _in_vain(name, failures)):
+        steps, asked = list(self.ladder(policy)), failures
+        while steps:
+            name = steps.pop(0)
+            if name in ASKS_A_MODEL and (without_model or _in_vain(name, asked)):
                 continue
             try:
                 # Adds up the facts of a whole conversation: a turn that goes on meanwhile must not stand still.
@@ -116,6 +121,11 @@ class CompactionService:
             except (CompactionError, ModelError) as error:
                 _log.info("compaction by %s came to nothing: %s", name, error)
                 failures.append(error)
+                if task.writer and own and policy.must_fit and isinstance(error, ModelError) and name != "native":
+                    # A model that is left may be out of reach; the one that goes on with the conversation is there.
+                    calls.turn_to(own)
+                    task, asked = replace(task, writer=None), []
+                    steps = ["chunked", *(step for step in steps if step not in ASKS_A_MODEL)]
                 continue
             if result is not None:
                 return _with_receipt(result, task, failures)

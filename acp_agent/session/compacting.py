@@ -50,6 +50,7 @@ class Order:
     :ivar state: the conversation, frozen.
     :ivar revision: of the context that `state` was taken from.
     :ivar call: asks the model that writes summaries.
+    :ivar own: asks the session's own model.
     :ivar without_model: whether no model may be asked.
     """
 
@@ -61,6 +62,7 @@ class Order:
     call: ModelCall
     native: NativeCompaction | None = None
     writer: Writer | None = None
+    own: ModelCall | None = None
     without_model: bool = False
 
 
@@ -174,6 +176,7 @@ class Compactor:
             calls=calls,
             native=order.native,
             writer=order.writer,
+            own=order.own,
             without_model=order.without_model,
         )
 

@@ -104,7 +104,9 @@ class Orders:
         if other is not None:
             call = other.provider.stream
             writer = Writer(other.model_id, other.budget.window, other.max_output_tokens)
-        return Order(run, wanted.trigger, state, context.revision, policy, call, active.native, writer)
+        return Order(
+            run, wanted.trigger, state, context.revision, policy, call, active.native, writer, active.provider.stream
+        )
 
     async def _writer(self, recipe: Recipe, active: ActiveModel, *, by_hand: bool) -> ActiveModel | None:
         """The model that is named for summaries; None where it is the session's own.

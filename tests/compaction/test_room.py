@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.budget import MIN_OUTPUT, TokenBudget
+from acp_agent.compaction.calls import MAX_REQUESTS
 from acp_agent.compaction.framing import frame
+from acp_agent.compaction.strategies.deterministic import LEDGER_SUMMARY
 from support.compactions import is_summary_request, shown_compactions
 from support.dialogues import asks_for_part, asks_for_summary, check_continues, check_legal, pieces, texts
 from support.editors import ZED_BETA
@@ -126,3 +128,68 @@ async def test_the_former_model_writes_the_summary_where_a_smaller_one_takes_ove
         assert len(pieces(after)) < 8
         [shown] = shown_compactions(it.agent)
         assert shown.statuses == ["in_progress", "completed"]
+
+
+FAULTS = {
+    "refused key": Reply(http_status=401),
+    "gone": Reply(http_status=404),
+    "down": Reply(http_status=500, headers={"retry-after": "0"}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_model_that_takes_over_writes_the_summary_in_parts_where_the_former_one_cannot_be_asked(
+    tmp_path: Path, fault: str
+) -> None:
+    options: dict[str, Any] = {"editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
+
+    def one_is_left(body: Mapping[str, Any]) -> Reply:
+        return FAULTS[fault] if asks_for_summary(body) and body["model"] == "claude-test" else answer(body)
+
+    async with stage(tmp_path, script=one_is_left, **options) as it:
+        it.server.windows |= {"claude-test": 40_000, "claude-small": SMALL}
+        session = await it.agent.new_session(it.folder)
+        for turn in range(1, 5):
+            assert await it.agent.prompt(session, f"Question {turn}?") == {"stopReason": "end_turn"}
+        asked = len(it.server.calls)
+        await it.agent.set_config_option(session, "model", "anthropic/claude-small")
+        assert await it.agent.prompt(session, "Well?", 30) == {"stopReason": "end_turn"}
+        *summaries, after = [call.body for call in it.server.calls[asked:]]
+        parts = [body for body in summaries if body["model"] == "claude-small"]
+        assert len(summaries) <= MAX_REQUESTS
+        assert len(summaries) > len(parts) >= 2
+        assert all(asks_for_part(part) for part in parts)
+        assert parts == summaries[-len(parts) :]
+        assert all(f"Question {turn}?" in "".join(texts(part)[-1] for part in parts) for turn in range(1, 5))
+        assert after["model"] == "claude-small"
+        assert SUMMARY in "".join(texts(after))
+        [shown] = shown_compactions(it.agent)
+        assert shown.statuses == ["in_progress", "completed"]
+        assert shown.text == SUMMARY
+        assert "written by" not in shown.receipt
+        check_legal(after)
+
+
+async def test_where_neither_the_former_nor_the_new_model_writes_a_summary_facts_are_left_and_the_turn_goes_on(
+    tmp_path: Path,
+) -> None:
+    options: dict[str, Any] = {"editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
+
+    def nobody(body: Mapping[str, Any]) -> Reply:
+        return FAULTS["down"] if asks_for_summary(body) else answer(body)
+
+    async with stage(tmp_path, script=nobody, **options) as it:
+        it.server.windows |= {"claude-test": 40_000, "claude-small": SMALL}
+        session = await it.agent.new_session(it.folder)
+        for turn in range(1, 5):
+            assert await it.agent.prompt(session, f"Question {turn}?") == {"stopReason": "end_turn"}
+        asked = len(it.server.calls)
+        await it.agent.set_config_option(session, "model", "anthropic/claude-small")
+        assert await it.agent.prompt(session, "Well?", 30) == {"stopReason": "end_turn"}
+        *summaries, after = [call.body["model"] for call in it.server.calls[asked:]]
+        assert len(summaries) <= MAX_REQUESTS
+        assert {*summaries} == {"claude-test", "claude-small"}
+        assert after == "claude-small"
+        [shown] = shown_compactions(it.agent)
+        assert shown.statuses == ["in_progress", "completed"]
+        assert shown.text == LEDGER_SUMMARY

@@ -93,7 +93,7 @@ async def _draft(task: Task, cut: Cut, window: int) -> Draft:
         # Nothing of this is in the provider's cache, and thoughts would take the room that the summary needs.
         thought_level="off",
     )
-    parts, left_out = _parts(cut.summarised, room)
+    parts, left_out = _parts(cut.summarised, room, max(1, min(MAX_CHUNKS, task.calls.left)))
     summary = ""
     for number, part in enumerate(parts, 1):
         last = number == len(parts)
@@ -126,21 +126,22 @@ def _part_prompt(prompt: str, summary: str, part: str, number: int, total: int) 
     )
 
 
-def _parts(entries: Sequence[Entry], room: int) -> tuple[list[str], bool]:
-    """The conversation as text, in as many parts of `room` tokens as are needed, but not more than `MAX_CHUNKS`.
+def _parts(entries: Sequence[Entry], room: int, most: int) -> tuple[list[str], bool]:
+    """The conversation as text, in as many parts of `room` tokens as are needed.
 
+    :param most: parts that there may be.
     :returns: the parts, and whether the oldest were left out.
     """
     limit = 1 << 40
     while True:
         texts = [rendered(entry, limit) for entry in entries]
         parts = _packed(texts, room)
-        if len(parts) <= MAX_CHUNKS:
+        if len(parts) <= most:
             return parts, False
         longest = max(map(len, texts))
         if limit <= SHORTEST_RESULT:
             # Thousands of short messages: the oldest give way, and the facts of them are in the ledger.
-            return parts[-MAX_CHUNKS:], True
+            return parts[-most:], True
         limit = max(SHORTEST_RESULT, min(limit, longest) // 2)
 
 
