@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from acp_agent.compaction.assembling import LEAST_CARRIED, assembled, replaced_tokens
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix, estimate_text
 from acp_agent.compaction.invariants import unanswered_from
-from acp_agent.compaction.pinned import RULES_SHARE
+from acp_agent.compaction.pinned import RULES_SHARE, rules_size
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, planned_cut
@@ -69,9 +69,59 @@ def check_worth(state: ConversationState, policy: CompactionPolicy, strategy: st
     if after > target:
         raise CompactionError(
             f"What has to stay takes so much that the context would still take {after:,} tokens with the shortest "
-            f"summary, more than the {target:,} that it may.",
+            f"summary, more than the {target:,} that it may. {what_stays(state)}",
             "The history is unchanged; choose a model with a larger window, or start a new session.",
         )
+
+
+def check_room(state: ConversationState, policy: CompactionPolicy, strategy: str) -> None:
+    """Whether there is room at all for what nothing makes smaller: the system prompt and the tools, what is carried
+    over, and of what the model has not answered the least.
+
+    :param policy: as `fitted` returns it.
+    :raises CompactionError: there is not; names what takes the room.
+    """
+    cut = planned_cut(state, policy)
+    if cut is None:
+        carried = sum(estimate_message(entry.message) for entry in state.entries if entry.summary)
+    else:
+        carried = _layers(assembled(state, policy, Draft(cut, _PLACEHOLDER), strategy))
+    waiting = _waiting(state)
+    unanswered = tuple(entry for entry in state.entries if entry.seq in waiting and not entry.summary)
+    shortest = apply_rewrites(unanswered, fit(unanswered, 0, state.turn_from, recall_hint=state.recall))
+    least = _tokens(state, _prefix(state) + carried + _estimate(shortest))
+    if least > state.budget.limit:
+        raise no_room(state, least)
+
+
+def no_room(state: ConversationState, least: int) -> CompactionError:
+    """The error where nothing that is sent would fit.
+
+    :param least: tokens that the shortest context would take.
+    """
+    return CompactionError(
+        f"What has to stay in the conversation takes about {least:,} tokens at the least, and of the model's context "
+        f"window ({state.budget.window:,}) a request may take {state.budget.limit:,}. {what_stays(state)}",
+        "Nothing was changed; choose a model with a larger window, or start a new session.",
+    )
+
+
+def what_stays(state: ConversationState) -> str:
+    """A sentence on what takes the room that no compaction frees, and one on how it is freed."""
+    takes = [f"the system prompt and the tools take about {_tokens(state, _prefix(state)):,}"]
+    sizes = {pin.number: estimate_text(pin.text) for pin in state.memory.pins}
+    if sizes:
+        takes.append(f"what is pinned takes about {_tokens(state, sum(sizes.values())):,}")
+    if rules := rules_size(state.memory):
+        takes.append(f"the rules that the user stated take about {_tokens(state, rules):,}")
+    said = f"Of that, {', '.join(takes)}."
+    if not sizes:
+        return f"{said} A model with a larger window has room for it."
+    largest = max(sizes, key=lambda number: sizes[number])
+    return (
+        f"{said} `/unpin {largest}` takes back the largest pin (about {_tokens(state, sizes[largest]):,} tokens); a "
+        "model with a larger window has room for all of it."
+    )
 
 
 def fitted(

@@ -15,7 +15,15 @@ from anyio import to_thread
 from acp_agent.compaction.assembling import assembled, replaced_tokens
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
 from acp_agent.compaction.estimate import estimate_message, estimate_text
-from acp_agent.compaction.fitting import EXPECTED_SUMMARY, check_worth, fitted, shortened, target_tokens
+from acp_agent.compaction.fitting import (
+    EXPECTED_SUMMARY,
+    check_room,
+    check_worth,
+    fitted,
+    no_room,
+    shortened,
+    target_tokens,
+)
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
@@ -34,11 +42,6 @@ from acp_agent.errors import (
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
 
-_NO_ROOM = (
-    "What has to stay in the conversation (the system prompt, the tools and the newest messages) does not fit the "
-    "model's context window."
-)
-_LARGER = "Nothing was changed; choose a model with a larger window, or start a new session."
 ASKS_A_MODEL = frozenset({"summary", "chunked", "native"})
 WRITES_NOTHING = frozenset({"ledger", "truncate"})
 LAST_STEP = "ledger"
@@ -131,7 +134,8 @@ class CompactionService:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        failure = failures[-1] if policy.by_hand else failures[0]
+        # The last step says why nothing at all could be done; the others, why it had to be taken.
+        failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure
         raise failure
@@ -189,6 +193,8 @@ def _readied(task: Task, name: str) -> Task:
     if name == "mask":  # which takes nothing away that something could be carried over of
         return task
     policy, _ = fitted(task.state, task.policy, name, asks=name not in WRITES_NOTHING)
+    if policy.must_fit:
+        check_room(task.state, policy, name)
     if name in ASKS_A_MODEL:
         check_worth(task.state, policy, name)
     return replace(task, policy=policy)
@@ -212,7 +218,7 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     if policy.must_fit and name == LAST_STEP:
         if after < before and after <= state.budget.limit:
             return result
-        raise CompactionError(_NO_ROOM, _LARGER)
+        raise no_room(state, after)
     if draft.cut is None:
         limits = Limits(policy.max_images, policy.max_bytes)
         relieved = limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
