@@ -24,7 +24,7 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
-from acp_agent.errors import AgentError, CompactionError, ModelError, ModelRequestError
+from acp_agent.errors import AgentError, CompactionError, ContextOverflowError, ModelError, ModelRequestError
 from acp_agent.llm.provider import (
     Answered,
     Compacted,
@@ -227,8 +227,8 @@ def test_what_the_model_has_not_read_is_shortened_only_as_far_as_the_window_dema
     for policy in (AT_THRESHOLD, MUST_FIT):
         with pytest.raises(CompactionError, match="After the summary"):
             run(reading(5_000), replace(policy, steps=("summary",)), long)
-    # More than the target, but it fits.
-    assert compacted(reading(11_000), replace(MUST_FIT, steps=("chunked",)), short).rewritten == ()
+    # With what is carried over it is more than the target, but it fits.
+    assert compacted(reading(11_800), replace(MUST_FIT, steps=("chunked",)), short).rewritten == ()
     state = reading(20_000)
     for steps in (("chunked",), ("ledger",)):
         result = compacted(state, replace(MUST_FIT, steps=steps), short)
@@ -366,3 +366,9 @@ def test_a_newest_step_that_is_larger_than_the_tail_leaves_only_where_a_person_a
     assert by_hand.boundary == len(state.entries)
     by_itself = compacted(state, replace(AT_THRESHOLD, steps=("summary",)), Model("# Goal\nA cart."))
     assert by_itself.messages[-1] == answer
+
+
+def test_of_several_failures_the_last_one_is_told() -> None:
+    state = ConversationState.of(talk(12, 5_000), window=20_000)
+    with pytest.raises(CompactionError, match="empty summary"):
+        run(state, AT_THRESHOLD, Model(ContextOverflowError("too long"), " "))

@@ -147,9 +147,9 @@ async def test_the_model_that_takes_over_writes_the_summary_in_parts_where_the_f
         return FAULTS[fault] if asks_for_summary(body) and body["model"] == "claude-test" else answer(body)
 
     async with stage(tmp_path, script=one_is_left, **options) as it:
-        it.server.windows |= {"claude-test": 40_000, "claude-small": SMALL}
+        it.server.windows |= {"claude-test": 100_000, "claude-small": SMALL}
         session = await it.agent.new_session(it.folder)
-        for turn in range(1, 5):
+        for turn in range(1, 9):
             assert await it.agent.prompt(session, f"Question {turn}?") == {"stopReason": "end_turn"}
         asked = len(it.server.calls)
         await it.agent.set_config_option(session, "model", "anthropic/claude-small")
@@ -160,7 +160,7 @@ async def test_the_model_that_takes_over_writes_the_summary_in_parts_where_the_f
         assert len(summaries) > len(parts) >= 2
         assert all(asks_for_part(part) for part in parts)
         assert parts == summaries[-len(parts) :]
-        assert all(f"Question {turn}?" in "".join(texts(part)[-1] for part in parts) for turn in range(1, 5))
+        assert all(f"Question {turn}?" in "".join(texts(part)[-1] for part in parts) for turn in range(1, 9))
         assert after["model"] == "claude-small"
         assert SUMMARY in "".join(texts(after))
         [shown] = shown_compactions(it.agent)
