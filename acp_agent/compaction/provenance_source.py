@@ -10,26 +10,17 @@ words occurs; both are linear in the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import assert_never
-from urllib.parse import unquote
 
+from acp_agent.compaction.provenance_texts import said_by, texts_of
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    CompactedBlock,
-    Image,
-    JsonValue,
-    Resource,
-    ResourceLink,
-    Text,
-    Thinking,
-    ToolCall,
     ToolResult,
     UserMessage,
-    UserPart,
 )
 
 WORD = re.compile(r"\w+")
@@ -114,10 +105,10 @@ class Source:
         said += [Said(text) for text in reported]
         before = ""
         for entry in entries:
-            texts += [_MARKED.sub(" ", text) if entry.summary else text for text in _texts(entry)]
+            texts += [_MARKED.sub(" ", text) if entry.summary else text for text in texts_of(entry)]
             match entry.message:
                 case UserMessage() if not entry.summary:
-                    words = "\n".join(_said(entry.typed))
+                    words = "\n".join(said_by(entry.typed))
                     texts.append(words)
                     said.append(Said(words, before))
                     before = ""
@@ -317,56 +308,3 @@ def _normal(text: str) -> str:
 
 def _fold(text: str) -> str:
     return text.casefold().replace("`", "").replace("*", "")
-
-
-def _said(typed: Iterable[UserPart]) -> Iterator[str]:
-    """What the user wrote or pointed at, without the contents of files that came along."""
-    for part in typed:
-        match part:
-            case Text():
-                yield part.text
-            case ResourceLink():
-                yield f"{part.name} {unquote(part.uri)}"
-            case Resource():
-                yield unquote(part.uri)
-            case Image():
-                yield part.uri or ""
-            case CompactedBlock():
-                pass
-            case _:
-                assert_never(part)
-
-
-def _texts(entry: Entry) -> Iterator[str]:
-    """All texts of an entry, whoever they come from."""
-    for part in entry.message.parts:
-        match part:
-            case Text() | Thinking() | CompactedBlock():
-                yield part.text
-            case ToolCall():
-                yield part.name
-                yield part.invalid or ""
-                yield from _leaves(part.arguments)
-            case Image():
-                yield part.uri or ""
-            case ResourceLink():
-                yield f"{part.uri} {unquote(part.uri)} {part.name} {part.title or ''} {part.description or ''}"
-            case Resource():
-                yield f"{part.uri} {unquote(part.uri)}"
-                yield part.text or ""
-            case _:
-                assert_never(part)
-
-
-def _leaves(value: JsonValue) -> Iterator[str]:
-    """The keys and values of a call's arguments as texts, without the escapes of JSON."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield from one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif one is not None:
-            yield one if isinstance(one, str) else str(one)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -179,6 +179,22 @@ def error_message(request_id: RequestId, error: RpcError) -> JsonObject:
 def internal_error(error: Exception) -> RpcError:
     """The plain mapping of an unexpected exception to the wire: its own text, -32603, no traceback."""
     return RpcError(INTERNAL_ERROR, str(error) or type(error).__name__)
+
+
+def encode_error(request_id: RequestId, error: RpcError) -> bytes:
+    """An error response as one line; without its `data`, where JSON has no form for that."""
+    try:
+        return encode(error_message(request_id, error))
+    except (TypeError, RecursionError):
+        return encode(error_message(request_id, RpcError(error.code, error.message)))
+
+
+def only_cause(error: Exception) -> Exception:
+    """What a task group wrapped, when it is one exception only."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    return only_cause(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 def _response(value: JsonObject) -> Response:

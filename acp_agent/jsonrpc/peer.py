@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import anyio
 import anyio.abc
@@ -35,9 +34,11 @@ from acp_agent.jsonrpc.messages import (
     classify,
     decode,
     encode,
+    encode_error,
     error_message,
     internal_error,
     notification_message,
+    only_cause,
     request_message,
     result_message,
 )
@@ -168,8 +169,6 @@ class Peer:
         """Wait until everything that was sent so far is written, or the connection has ended."""
         await self._outbox.flush()
 
-    # ------------------------------------------------------------------------------------------------- reading
-
     async def _read(self) -> None:
         while True:
             try:
@@ -265,8 +264,6 @@ class Peer:
             self._in_flight[call.id] = call
         self._tasks.start_soon(self._run_call, call, batch, index)
 
-    # ----------------------------------------------------------------------------------------------- answering
-
     async def _run_call(self, call: Call, batch: Batch | None, index: int) -> None:
         try:
             answer: Answer | None = await self._answer(call)
@@ -292,7 +289,7 @@ class Peer:
             failure = self._to_wire(error)
         else:
             failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
-        return Answer(None if call.is_notification else self._encode_error(call.id, failure), ())
+        return Answer(None if call.is_notification else encode_error(call.id, failure), ())
 
     async def _follow(self, followers: Sequence[AfterResponse]) -> None:
         scope = anyio.CancelScope()
@@ -308,21 +305,13 @@ class Peer:
             self._running.discard(scope)
 
     def _to_wire(self, error: Exception) -> RpcError:
-        error = _only_cause(error)
+        error = only_cause(error)
         if isinstance(error, RpcError):
             return error
         try:
             return self._error_mapper(error)
         except Exception:  # the last resort
             return internal_error(error)
-
-    def _encode_error(self, request_id: RequestId, error: RpcError) -> bytes:
-        try:
-            return encode(error_message(request_id, error))
-        except (TypeError, RecursionError):
-            return encode(error_message(request_id, RpcError(error.code, error.message)))
-
-    # ------------------------------------------------------------------------------------------------- writing
 
     async def _write(self, scope: anyio.CancelScope) -> None:
         with scope:
@@ -356,11 +345,3 @@ class Peer:
         self._outbox.drain()
         for scope in self._running:
             scope.cancel()
-
-
-def _only_cause(error: Exception) -> Exception:
-    """What a task group wrapped, when it is one exception only."""
-    if not isinstance(error, ExceptionGroup):
-        return error
-    group = cast("ExceptionGroup[Exception]", error)
-    return _only_cause(group.exceptions[0]) if len(group.exceptions) == 1 else group

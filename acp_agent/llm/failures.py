@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Literal, TypeAlias
 
 from acp_agent.errors import (
@@ -195,33 +194,6 @@ def overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     if limit := limit_in(message):
         return limit
     return "bytes" if status == 413 or failure.code == "request_too_large" else None
-
-
-def wait_asked_for(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date).
-
-    :param now: seconds since the epoch.
-    """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after", "")
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _number(text: str) -> float | None:
-    """A finite number of at least 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
 
 
 def reason(failure: CallFailed) -> str:

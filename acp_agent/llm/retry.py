@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 import anyio
 
 from acp_agent.errors import ModelError
-from acp_agent.llm.failures import CallFailed, Endpoint, error_of, logged, reason, unexplained, verdict, wait_asked_for
+from acp_agent.llm.failures import CallFailed, Endpoint, error_of, logged, reason, unexplained, verdict
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying
 
 _log = logging.getLogger(__name__)
@@ -145,3 +146,30 @@ def _delay(
     if asked is not None and asked > policy.longest_asked:
         raise error_of(failure, endpoint, shown=False, waited=asked) from failure
     return delay if asked is None else asked + delay * 0.1
+
+
+def wait_asked_for(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date).
+
+    :param now: seconds since the epoch.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    """A finite number of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

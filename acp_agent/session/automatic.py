@@ -1,4 +1,4 @@
-"""Automatic compaction: when it is due, whether the user waits for it, and when to stop trying.
+"""Automatic compaction: when it is due, and whether the user waits for it.
 
 A summary is prepared in the background while there is room, and put in its place at the threshold or between two turns,
 so that nobody waits for it. Only a context that cannot be sent otherwise makes the turn wait.
@@ -16,7 +16,7 @@ from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.strategy import Writer
 from acp_agent.compaction.triggers import GROWTH, NEW_INPUT, OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
-from acp_agent.conversation.events import CompactionTrigger, ContextSwapped
+from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
     AgentError,
     CompactionError,
@@ -25,6 +25,7 @@ from acp_agent.errors import (
     OverflowLimit,
     RecipeError,
 )
+from acp_agent.session.breaker import Breaker
 from acp_agent.session.compacting import Compactor, Order, Pending
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.orders import Orders, Wanted
@@ -35,14 +36,11 @@ if TYPE_CHECKING:
 
 MAX_FUTILE = 2
 """Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
-MAX_FAILURES = 3
-"""Summaries that failed in a row, after which no model is asked for one by itself any more."""
 
 _MUST = ("request_size", "full")
 _DUE = ("threshold", *_MUST)
 _PREPARED = ("summary", "native")
 """Strategies that take long, since a model writes."""
-_WRITTEN_BY_A_MODEL = (*_PREPARED, "chunked")
 
 _log = logging.getLogger(__name__)
 
@@ -59,10 +57,10 @@ class AutoCompaction:
         self._host = host
         self._orders = orders
         self._compactor = compactor
-        self.preparation = make(self._note_failure)
+        self._breaker = Breaker(host.tell)
+        self.preparation = make(self._breaker.failed)
         self._futile = 0
         self._just_compacted = False
-        self._failures = 0
         self._failed_at = 0
         self._new_turn = False
         self._last: ActiveModel | None = None
@@ -79,7 +77,7 @@ class AutoCompaction:
 
     def succeeded(self) -> None:
         """A compaction that was asked for by hand succeeded: models can be asked again."""
-        self._failures = 0
+        self._breaker.close()
 
     async def before_request(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> None:
         """Compact before a model call where that is due.
@@ -128,7 +126,7 @@ class AutoCompaction:
             raise CompactionError(why) from error
         # A summary takes the place of words; what is left of the images may still be too many.
         pending = self._pending if limit in (None, "tokens") else None
-        order = None if order is None else self._unless_broken(order)
+        order = None if order is None else self._breaker.limited(order)
         swap = None if order is None else await self._compactor.compact(order, pending, self._spent)
         if order is None or swap is None:
             raise CompactionError(
@@ -136,7 +134,7 @@ class AutoCompaction:
                 "summarised. Start a new session, or choose a model with a larger window."
             )
         self._just_compacted = True
-        await self._count(order, swap)
+        await self._breaker.compacted(order, swap)
         if pending is not None and swap.tokens_after > active.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
             await self._compact(await self._order(wanted, active))
@@ -211,7 +209,7 @@ class AutoCompaction:
 
     def _prepare(self, active: ActiveModel, budget: TokenBudget) -> None:
         """Begin to write a summary of the context as it is, unless leaving old results out will do."""
-        if self.preparation.running or self.preparation.ready or self._failures >= MAX_FAILURES:
+        if self.preparation.running or self.preparation.ready or self._breaker.is_open:
             return
         if not self._has_grown(budget, "prepare"):
             return
@@ -234,7 +232,7 @@ class AutoCompaction:
             return
         if order.policy.strategy not in _PREPARED:
             await self._compact(order)
-        elif not await self._compact(replace(order, without_model=True)) and self._failures < MAX_FAILURES:
+        elif not await self._compact(replace(order, without_model=True)) and not self._breaker.is_open:
 
             async def make() -> Order | None:
                 return _for_later(order)
@@ -248,9 +246,9 @@ class AutoCompaction:
         try:
             await self._compactor.splice(prepared, prepared.order.trigger)
             self._just_compacted = True
-            self._failures = 0
+            self._breaker.close()
         except AgentError as error:
-            await self._note_failure(error)
+            await self._breaker.failed(error)
 
     @property
     def _pending(self) -> Pending | None:
@@ -271,7 +269,7 @@ class AutoCompaction:
         if order is None:
             return False
         if not asked_for:
-            order = self._unless_broken(order)
+            order = self._breaker.limited(order)
         try:
             swap = await self._compactor.compact(order, self._pending, self._spent)
         except AgentError as error:
@@ -279,27 +277,14 @@ class AutoCompaction:
             self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
                 self._no_room = error
-            await self._note_failure(error)
+            await self._breaker.failed(error)
             return False
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")
         self._just_compacted = swap is not None
         if swap is not None:
-            await self._count(order, swap)
+            await self._breaker.compacted(order, swap)
         return swap is not None
-
-    def _unless_broken(self, order: Order) -> Order:
-        """The order, without a model where too many have failed."""
-        return replace(order, without_model=True) if self._failures >= MAX_FAILURES else order
-
-    async def _count(self, order: Order, swap: ContextSwapped) -> None:
-        """Count a model that was asked in vain, until one has written a summary."""
-        if not swap.receipt.requests:
-            return
-        if swap.strategy in (*_WRITTEN_BY_A_MODEL, order.policy.strategy):
-            self._failures = 0
-        else:
-            await self._note_failure(CompactionError(swap.receipt.notes[0] if swap.receipt.notes else ""))
 
     async def _end_unless_it_may_fit(self, active: ActiveModel, reason: AgentError) -> None:
         """End the turn where not even facts and tail had room: what a provider must refuse need not be sent.
@@ -314,16 +299,6 @@ class AutoCompaction:
                 f"({active.budget.window:,}), so it was not sent. Send less at once, choose a model with a larger "
                 f"window, or start a new session. It could not be made short either: {why}"
             ) from reason
-
-    async def _note_failure(self, error: AgentError) -> None:
-        _log.warning("automatic compaction failed: %s", error)
-        self._failures += 1
-        if self._failures == MAX_FAILURES:
-            await self._host.tell(
-                f"No summary could be written {MAX_FAILURES} times in a row, so none is tried by itself any more in "
-                "this session; old results of tools are left out instead. /compact tries again. The last reason: "
-                f"{error}"
-            )
 
     async def _order(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         try:

@@ -18,9 +18,8 @@ from acp_agent.llm.failures import (
     error_of,
     overflow_limit,
     verdict,
-    wait_asked_for,
 )
-from acp_agent.llm.retry import RetryPolicy
+from acp_agent.llm.retry import RetryPolicy, wait_asked_for
 from acp_agent.llm.scrubbing import scrub
 from acp_agent.llm.transport import failure_of
 
