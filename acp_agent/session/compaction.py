@@ -13,7 +13,7 @@ from acp_agent.compaction.budget import MARGIN_SHARE, MIN_OUTPUT
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored
-from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit
+from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit, RecipeError
 from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun, bindings
@@ -147,8 +147,8 @@ class SessionCompaction:
             models.narrow(name, fits)
         try:
             await self.automatic.make_room(await self._active(), "tokens")
-        except CompactionError:
-            if broke_off or stated is not None or answer <= MIN_OUTPUT:
+        except CompactionError as error:
+            if broke_off or stated is not None or answer <= MIN_OUTPUT or isinstance(error.__cause__, RecipeError):
                 raise
             # There is nothing to make short: it may be the answer that there was no room for.
             models.narrow(name, None)
