@@ -24,7 +24,7 @@ _BUSY = 0.01
 
 async def opening(bench: Bench) -> list[Figure]:
     """Process start to `initialize` and `session/new`, as an editor does it: the second is sent when the first is
-    answered. Memory then, and again when the model's SDK was loaded in the background, with no prompt sent."""
+    answered. Memory then, and again when nothing goes on in the background any more, with no prompt sent."""
     python: list[float] = []
     to_initialize: list[float] = []
     to_session: list[float] = []
@@ -45,15 +45,15 @@ async def opening(bench: Bench) -> list[Figure]:
         Figure("process start -> session/new answered", "ms", to_session, 250, "315 codex-acp (min 282)"),
         Figure("processor time until session/new", "CPU s", cpu, None, "0.34 codex-acp"),
         Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", mib, 60, "76 pydantic-acp"),
-        Figure("  and soon after: Anthropic's SDK was loaded", "MiB", await _prepared(bench, bench.model.env), 60),
-        Figure("  and soon after: OpenAI's SDK was loaded", "MiB", await _prepared(bench, {"OPENAI_API_KEY": "x"}), 60),
+        Figure("  and some seconds later, with Anthropic", "MiB", await _prepared(bench, bench.model.env), 60),
+        Figure("  and some seconds later, with OpenAI", "MiB", await _prepared(bench, {"OPENAI_API_KEY": "x"}), 60),
     ]
 
 
 async def _prepared(bench: Bench, env: Mapping[str, str]) -> list[float]:
     """MiB of a process that has prepared all it does by itself behind a new session.
 
-    :param env: has the key of the provider whose SDK is loaded.
+    :param env: has the key of the provider that a prompt would go to.
     """
     mib: list[float] = []
     for _ in range(bench.fewer):

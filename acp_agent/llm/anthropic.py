@@ -28,6 +28,7 @@ from acp_agent.llm.anthropic_wire import (
 )
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import get_text
+from acp_agent.llm.loading import loading, prepare
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, Compacted, CompactedNothing, ModelEvent, ModelRequest
 from acp_agent.llm.retry import DEFAULT_POLICY, READ_TIMEOUT, RetryPolicy, with_retries
@@ -100,8 +101,13 @@ class AnthropicProvider:
         return self._access.name
 
     async def prewarm(self) -> None:
-        """Load the SDK and make the client, in a worker thread."""
-        await self._ready()
+        """Load what the SDK stands on, in a worker thread, but not yet the SDK: see `loading`.
+
+        :raises ModelAuthError: there is no key, or it cannot be sent.
+        :raises ConfigError: a variable of the network is wrong.
+        """
+        await to_thread.run_sync(self._check, abandon_on_cancel=True)
+        await to_thread.run_sync(prepare, "anthropic", abandon_on_cancel=True)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`."""
@@ -257,17 +263,23 @@ class AnthropicProvider:
                 self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
         return self._client
 
-    def _make(self) -> AsyncAnthropic:
+    def _check(self) -> None:
         access = self._access
         given = access.api_key or access.auth_token
         if access.required and not given and not access.ambient:
             raise self._no_key()
         check_key(access.name, given, access.key_hint)
         check_network()
+
+    @loading()
+    def _make(self) -> AsyncAnthropic:
+        self._check()
         import anthropic
 
         from acp_agent.llm.connecting import send_within
 
+        access = self._access
+        given = access.api_key or access.auth_token
         limit = self._policy.connection
 
         class Client(anthropic.DefaultAsyncHttpxClient):

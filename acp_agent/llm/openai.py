@@ -18,6 +18,7 @@ from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.llm.access import check_key, check_network
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import entry_of, get_int, parse_object
+from acp_agent.llm.loading import loading, prepare
 from acp_agent.llm.retry import READ_TIMEOUT
 from acp_agent.llm.transport import Response, ask, ask_count, host_of
 
@@ -64,6 +65,15 @@ class OpenAIClient:
         self._connection = connection
         self._client: AsyncOpenAI | None = None
         self._making = anyio.Lock()
+
+    async def prewarm(self) -> None:
+        """Load what the SDK stands on, in a worker thread, but not yet the SDK: see `loading`.
+
+        :raises ModelAuthError: a key is needed and not set, or cannot be sent.
+        :raises ConfigError: a variable of the network is wrong.
+        """
+        await to_thread.run_sync(self._check, abandon_on_cancel=True)
+        await to_thread.run_sync(prepare, "openai", abandon_on_cancel=True)
 
     async def ready(self) -> Endpoint:
         """Load the SDK and make the client, in a worker thread.
@@ -145,16 +155,21 @@ class OpenAIClient:
                 self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
         return self._client
 
-    def _make(self) -> AsyncOpenAI:
+    def _check(self) -> None:
         access = self.access
         if access.required and not access.api_key:
             raise ModelAuthError(f"No key for {access.name}: set {access.key_hint} and start the agent again.")
         check_key(access.name, access.api_key, access.key_hint)
         check_network()
+
+    @loading()
+    def _make(self) -> AsyncOpenAI:
+        self._check()
         import openai
 
         from acp_agent.llm.connecting import send_within
 
+        access = self.access
         limit = self._connection
 
         class Client(openai.DefaultAsyncHttpxClient):

@@ -54,8 +54,8 @@ class OpenAIChatProvider:
         return self._client.access.name
 
     async def prewarm(self) -> None:
-        """Load the SDK and make the client, in a worker thread."""
-        await self._client.ready()
+        """See `OpenAIClient.prewarm`."""
+        await self._client.prewarm()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`."""

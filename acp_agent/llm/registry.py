@@ -188,7 +188,7 @@ class Registry:
         return tuple(models | dict.fromkeys(await self._local_models()))
 
     async def prewarm(self, model: str) -> None:
-        """Load what the model's provider needs, in a worker thread.
+        """Load what the model's provider needs for a call, except an SDK, in a worker thread.
 
         :raises ModelAuthError: there is no key for it.
         :raises ConfigError: see `resolve`.

@@ -297,7 +297,7 @@ class SessionHost:
     # --- requests ---
 
     async def prewarm(self) -> None:
-        """Load what the first request needs, so that the first prompt does not wait for it.
+        """Load what the first request needs, except an SDK, so that the first prompt does not wait for it.
 
         :raises AgentError: see `SessionModels.prewarm`.
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +25,7 @@ from acp_agent.session.session import Session
 from acp_agent.storage.store import SessionPage
 
 PREWARM_SECONDS = 1.0
-"""Calm after a session was opened before its model's SDK is loaded: it must not slow down the opening itself."""
+"""Calm after a session was opened before more is loaded: it must not slow down the opening itself."""
 
 CLOSING_SECONDS = 5.0
 """How long a session may still take to close, and to open again, once nobody waits for it any more."""
@@ -49,7 +48,6 @@ class SessionManager:
         self._tasks = tasks
         self._open: dict[str, Session] = {}
         self._opening = anyio.Lock()
-        self._prewarmed = False
 
     async def new(self, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
         """Make a session; it is durable when this returns.
@@ -129,9 +127,8 @@ class SessionManager:
         await session.replay(self._services.store.events(session.session_id))
 
     def prewarm(self, session: Session) -> None:
-        """Load what the session's model needs, a moment from now, in the background."""
-        self._tasks.start_soon(partial(_prewarm, session, is_first=not self._prewarmed))
-        self._prewarmed = True
+        """Load what the first prompt needs and what is small, a moment from now, in the background."""
+        self._tasks.start_soon(_prewarm, session)
 
     async def _close_if_open(self, session_id: str) -> None:
         session = self._open.pop(session_id, None)
@@ -162,16 +159,13 @@ class SessionManager:
         return session
 
 
-async def _prewarm(session: Session, *, is_first: bool) -> None:
+async def _prewarm(session: Session) -> None:
     await anyio.sleep(PREWARM_SECONDS)
     try:
         await session.host.prewarm()
     except Exception:
         # The prompt that needs it will say what is wrong, to somebody who can read it.
         _log.exception("could not prepare the model of %s", session.session_id)
-    if is_first:
-        # An SDK is a hundred thousand objects that stay; a garbage collection among them stops a turn for 0.1 s.
-        gc.freeze()
 
 
 async def _to_its_end(work: Callable[[], Awaitable[T]]) -> T:

@@ -208,7 +208,7 @@ class SessionModels:
         return await self._registry.available_models()
 
     async def prewarm(self, chosen: str) -> None:
-        """Load what the model in use needs, so that the first prompt does not wait for it."""
+        """Load what the model in use needs, except an SDK, so that the first prompt does not wait for it."""
         name = await self.name(chosen)
         if name is not None:
             await self._registry.prewarm(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import aclosing
 from pathlib import Path
 
 import anyio
@@ -11,7 +12,7 @@ import pytest
 from acp_agent.config.settings import ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
-from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.provider import ModelRequest, TextDelta
 from acp_agent.llm.registry import Registry
 from support.models import Reply, model_server
 
@@ -85,7 +86,10 @@ async def test_proxies_that_are_switched_off_are_not_looked_at(monkeypatch: pyte
     monkeypatch.setenv("NO_PROXY", "*")
     async with model_server([Reply("hi")]) as server:
         registry = Registry(Settings(home=Path("/nowhere")), server.env())
-        await registry.prewarm(server.model)
+        resolved = registry.resolve(server.model)
+        request = ModelRequest(resolved.id, "", (UserMessage("u", (Text("Hello"),)),))
+        async with aclosing(resolved.provider.stream(request)) as events:
+            assert [event.text async for event in events if isinstance(event, TextDelta)] == ["hi"]
         await registry.aclose()
 
 

@@ -154,7 +154,7 @@ async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.Monke
         ("google/gemini-3.8-flash", "GEMINI_API_KEY or GOOGLE_API_KEY"),
     ]:
         with pytest.raises(ModelAuthError, match=variable):
-            await registry.prewarm(model)
+            await say(registry, model)
     await registry.aclose()
 
 

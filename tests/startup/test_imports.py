@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from support.checkout import REPOSITORY
 from support.client import start_agent
-from support.models import DialectName, model_server
+from support.models import DialectName, Reply, model_server
 
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
 SDKS = ("anthropic", "openai", "mcp", "httpx2")
@@ -41,6 +42,12 @@ def loaded_with(*names: str) -> set[str]:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30
     )
     return set(result.stdout.split())
+
+
+def pss(pid: int) -> float:
+    """MiB of a process's memory, shared pages in parts."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
 
 
 def test_the_handshake_needs_the_standard_library_alone() -> None:
@@ -84,6 +91,27 @@ async def test_a_new_session_is_answered_before_the_providers_sdk_is_loaded(
             loaded = imported(agent.stderr)
             assert "sqlite3" in loaded
             assert not loaded & set(SDKS)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_the_providers_sdk(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    async with model_server([Reply("hi")]) as server:
+        env = {**server.env(dialect), "PYTHONPROFILEIMPORTTIME": "1"}
+        async with start_agent(home=tmp_path, env=env, laws=False) as agent:
+            await agent.initialize()
+            session_id = await agent.new_session(tmp_path)
+            # What it prepares by itself ends with a look whether the SDK is compiled.
+            with anyio.fail_after(10):
+                while "compileall" not in imported(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
+                    await anyio.sleep(0.05)
+            assert "httpx2" in imported(agent.stderr)
+            assert not imported(agent.stderr) & {"anthropic", "openai"}
+            if sys.platform == "linux":
+                assert pss(agent.pid) < 60
+            await agent.prompt(session_id, "Hello")
+            assert dialect in imported(agent.stderr)
 
 
 async def test_a_new_session_is_answered_before_what_compacts_is_loaded(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""What is done before an SDK is needed, and that its import leaves the garbage collector as it was."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.llm.loading import loading, prepare
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package as an installer leaves it that does not compile."""
+    folder = tmp_path / "some_sdk"
+    (folder / "types").mkdir(parents=True)
+    for name in ("__init__.py", "types/__init__.py", "types/message.py"):
+        (folder / name).write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    return folder
+
+
+def compiled(folder: Path) -> set[str]:
+    """Its modules that need not be compiled any more."""
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*.py") if Path(cache_from_source(str(path))).exists()
+    }
+
+
+async def test_an_sdk_is_compiled_before_it_is_needed_and_not_imported(package: Path) -> None:
+    await anyio.to_thread.run_sync(prepare.__wrapped__, package.name)
+    assert compiled(package) == {"__init__.py", "types/__init__.py", "types/message.py"}
+    assert package.name not in sys.modules
+
+
+async def test_nothing_is_compiled_where_that_is_switched_off(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    await anyio.to_thread.run_sync(prepare.__wrapped__, package.name)
+    assert compiled(package) == set()
+
+
+def test_an_sdk_that_is_not_installed_is_left_to_who_needs_it() -> None:
+    prepare.__wrapped__("no_such_sdk")
+
+
+def test_no_garbage_is_collected_while_an_sdk_is_loaded_and_what_stays_is_left_out_later() -> None:
+    try:
+        with loading():
+            assert not gc.isenabled()
+            kept = [[] for _ in range(1000)]
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > len(kept)
+    finally:
+        gc.unfreeze()
