@@ -27,8 +27,6 @@ MODES: tuple[Mode, ...] = (
     Mode("plan", "Plan", "Reads only: no edits and no commands."),
     Mode("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
 )
-MODE_IDS: frozenset[str] = frozenset(mode.id for mode in MODES)
-DEFAULT_MODE = "ask"
 
 
 def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:

@@ -74,6 +74,37 @@ def test_no_file_holds_a_path_of_the_machine_it_was_written_on(files: list[Path]
     assert found == []
 
 
+def mapped() -> tuple[list[str], set[str]]:
+    """The map of the modules in docs/architecture.md: names that stand for nothing, and the files that the others stand
+    for. A name belongs to the folder below which it is indented; `*` stands for any letters."""
+    text = (REPOSITORY / "docs" / "architecture.md").read_text()
+    lines = text[text.index("```\nacp_agent/\n") :].splitlines()[2:]
+    unknown: list[str] = []
+    found: set[str] = set()
+    folders: list[tuple[int, str]] = []
+    for line in lines[: lines.index("```")]:
+        indent = len(line) - len(line.lstrip())
+        while folders and folders[-1][0] >= indent:
+            folders.pop()
+        if opened := re.match(r" *(\w+)/(?= )", line):
+            folders.append((indent, f"{folders[-1][1] if folders else 'acp_agent'}/{opened[1]}"))
+        folder = folders[-1][1] if folders else "acp_agent"
+        for name in re.findall(r"[\w*/]+\.py", line):
+            files = {file.relative_to(REPOSITORY).as_posix() for file in (REPOSITORY / folder).glob(name)}
+            found |= files
+            if not files:
+                unknown.append(f"{folder}/{name}")
+    return unknown, found
+
+
+def test_the_map_of_the_architecture_has_every_module_and_nothing_else(files: list[Path]) -> None:
+    unknown, found = mapped()
+    modules = {file.as_posix() for file in files if file.parts[0] == "acp_agent" and file.suffix == ".py"}
+
+    assert unknown == []
+    assert {module for module in modules if not module.endswith("/__init__.py")} - found == set()
+
+
 @pytest.mark.parametrize("file", PINS, ids=lambda file: file.name)
 def test_pins_are_exact_and_hashed_and_name_no_index_and_no_path(file: Path) -> None:
     requirements = pins(file)

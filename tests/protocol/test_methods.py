@@ -21,7 +21,7 @@ def test_every_row_names_the_definitions_of_its_method() -> None:
     for name, method in METHODS.items():
         assert definitions[method.params]["x-method"] == name
         assert SIDES[definitions[method.params]["x-side"]] == method.side
-        assert method.params.endswith("Request" if method.is_request else "Notification")
+        assert method.params.endswith("Request" if method.result else "Notification")
         assert method.params_model().__name__ == method.params
         if method.result is not None:
             assert definitions[method.result]["x-method"] == name

@@ -31,10 +31,6 @@ class Method:
     params: str
     result: str | None = None
 
-    @property
-    def is_request(self) -> bool:
-        return self.result is not None
-
     def params_model(self) -> type[WireModel]:
         """Load the params' model."""
         return cast("type[WireModel]", getattr(v1, self.params))
