@@ -7,6 +7,7 @@
     ├── InvalidParamsError         a request's parameters make no sense         (-32602)
     ├── QueueFullError             too many prompts wait in a session           (-32600)
     ├── SessionNotFoundError       no such session                              (-32002)
+    ├── SessionClosedError         the session is stored, but not open          (-32002)
     ├── StorageError               the session store cannot do what was asked
     │   └── SessionConflictError   somebody else appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
@@ -100,6 +101,16 @@ class SessionNotFoundError(AgentError):
         super().__init__(
             f"There is no session {session_id!r}. It may have been deleted; start a new one or pick one from the list."
         )
+
+
+class SessionClosedError(AgentError):
+    """The session is there, but it has to be opened before it can do anything."""
+
+    code = -32002
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"The session {session_id!r} is closed. Open it with session/load or session/resume first.")
 
 
 class StorageError(AgentError):

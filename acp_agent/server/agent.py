@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from acp_agent.errors import AgentError, InvalidParamsError, SessionNotFoundError
+from acp_agent.errors import AgentError, InvalidParamsError
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -29,8 +29,10 @@ from acp_agent.server.client import EditorClient
 from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
 from acp_agent.server.opening import NewSession, plain_new_session
+from acp_agent.server.order import WireOrder
 from acp_agent.server.presenter import config_options
 from acp_agent.session.client import SessionClient
+from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE
 from acp_agent.session.session import Session
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     )
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class Agent:
         self._open_manager = open_manager
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock()
+        self._order = WireOrder()
         self._capabilities: Capabilities | None = None
         self._peer: Peer | None = None
 
@@ -121,16 +125,24 @@ class Agent:
             session_id=session.session_id, modes=_modes(session), config_options=config_options(options)
         )
 
-    async def _load(self, call: Call, params: LoadSessionRequest) -> JsonValue:
-        manager = await self._sessions()
-        session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
-        await manager.replay(session)
-        return await self._opened(call, session, has_mcp=bool(params.mcp_servers))
+    def _load(self, call: Call, params: LoadSessionRequest) -> Awaitable[JsonValue]:
+        return self._open(call, params, replayed=True)
 
-    async def _resume(self, call: Call, params: ResumeSessionRequest) -> JsonValue:
-        manager = await self._sessions()
-        session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
-        return await self._opened(call, session, has_mcp=bool(params.mcp_servers))
+    def _resume(self, call: Call, params: ResumeSessionRequest) -> Awaitable[JsonValue]:
+        return self._open(call, params, replayed=False)
+
+    def _open(
+        self, call: Call, params: LoadSessionRequest | ResumeSessionRequest, *, replayed: bool
+    ) -> Awaitable[JsonValue]:
+        async def work(manager: SessionManager) -> JsonValue:
+            session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
+            if replayed:
+                await manager.replay(session)
+            options = await session.options()
+            self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
+            return results.session_result(modes=_modes(session), config_options=config_options(options))
+
+        return self._alone(params.session_id, work)
 
     async def _list(self, call: Call, params: ListSessionsRequest) -> JsonValue:
         if params.cwd is not None and not Path(params.cwd).is_absolute():
@@ -149,30 +161,41 @@ class Agent:
         ]
         return results.list_sessions_result(rows, next_cursor=page.next_cursor)
 
-    async def _close(self, call: Call, params: CloseSessionRequest) -> JsonValue:
-        await (await self._sessions()).close(params.session_id)
-        return {}
+    def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
+        async def work(manager: SessionManager) -> JsonValue:
+            await manager.close(params.session_id)
+            return {}
 
-    async def _delete(self, call: Call, params: DeleteSessionRequest) -> JsonValue:
-        await (await self._sessions()).delete(params.session_id)
-        return {}
+        return self._alone(params.session_id, work)
+
+    def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
+        async def work(manager: SessionManager) -> JsonValue:
+            await manager.delete(params.session_id)
+            return {}
+
+        return self._alone(params.session_id, work)
 
     # --- turns ---
 
     def _prompt(self, call: Call, params: PromptRequest) -> Awaitable[JsonValue]:
+        parts = parts_from_blocks(params.prompt)
+
+        def submit(session: Session) -> Ticket:
+            ticket = session.submit(parts)
+
+            def withdraw() -> None:
+                if session.withdraw(ticket):
+                    ticket.answer("cancelled")
+
+            # A running turn is ended in good order before its request is answered, as with `session/cancel`.
+            call.on_cancel(withdraw)
+            return ticket
+
         # Queued while the line is read, so that a `session/cancel` right behind it finds it.
-        session = self._session(params.session_id)
-        ticket = session.submit(parts_from_blocks(params.prompt))
-
-        def withdraw() -> None:
-            if session.withdraw(ticket):
-                ticket.answer("cancelled")
-
-        # A running turn is ended in good order before its request is answered, as with `session/cancel`.
-        call.on_cancel(withdraw)
+        submitted = self._in_order(call, params.session_id, submit)
 
         async def wait() -> JsonValue:
-            stop = await ticket.wait()
+            stop = await (await submitted).wait()
             if stop == "cancelled" and call.cancel_requested:
                 raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
             return results.prompt_result(stop)
@@ -180,23 +203,34 @@ class Agent:
         return wait()
 
     def _cancel(self, call: Call, params: CancelNotification) -> Awaitable[JsonValue]:
-        self._session(params.session_id).cancel()
-        return _done(None)
+        return self._in_order(call, params.session_id, Session.cancel)
 
-    async def _set_mode(self, call: Call, params: SetSessionModeRequest) -> JsonValue:
-        await self._session(params.session_id).set_option(MODE, params.mode_id)
-        return {}
+    def _set_mode(self, call: Call, params: SetSessionModeRequest) -> Awaitable[JsonValue]:
+        found = self._in_order(call, params.session_id, _itself)
 
-    async def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> JsonValue:
-        if not isinstance(params.value, str):
+        async def change() -> JsonValue:
+            await (await found).set_option(MODE, params.mode_id)
+            return {}
+
+        return change()
+
+    def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> Awaitable[JsonValue]:
+        value = params.value
+        if not isinstance(value, str):
             raise InvalidParamsError(
                 f"session/set_config_option: {params.config_id!r} takes one of its values, a string."
             )
-        session = self._session(params.session_id)
-        options = await session.set_option(params.config_id, params.value)
-        # Another model has another window; asking for its size may take a moment, which the response need not wait for.
-        call.after_response(session.show_usage)
-        return results.set_config_option_result(config_options(options))
+        found = self._in_order(call, params.session_id, _itself)
+
+        async def change() -> JsonValue:
+            session = await found
+            options = await session.set_option(params.config_id, value)
+            # Another model has another window; asking for its size may take a moment, which the response need not wait
+            # for.
+            call.after_response(session.show_usage)
+            return results.set_config_option_result(config_options(options))
+
+        return change()
 
     # --- helpers ---
 
@@ -206,22 +240,47 @@ class Agent:
                 self._manager = await self._open_manager()
             return self._manager
 
-    def _session(self, session_id: str) -> Session:
-        if self._manager is None:
-            raise SessionNotFoundError(session_id)
-        return self._manager.get(session_id)
+    def _alone(self, session_id: str, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
+        """Open or close a session when it is its turn; what names the session later on the wire waits for the end."""
+        place = self._order.take_place(session_id)
+
+        async def in_turn() -> JsonValue:
+            async with place:
+                return await work(await self._sessions())
+
+        return in_turn()
+
+    def _in_order(self, call: Call, session_id: str, work: Callable[[Session], T]) -> Awaitable[T]:
+        """Do something short with an open session: while the line is read, where nothing that opens or closes the
+        session is under way, otherwise when that is done."""
+
+        def use(session: Session) -> T:
+            if not session.offered:  # its opening was taken back when it was too late
+                call.after_response(session.show_offers)
+            return work(session)
+
+        place = self._order.take_place(session_id)
+        session = self._manager.find(session_id) if self._manager is not None and place.is_due else None
+        if session is not None:
+            try:
+                return _done(use(session))
+            finally:
+                place.leave()
+
+        async def in_turn() -> T:
+            async with place:
+                return use(await (await self._sessions()).get(session_id))
+
+        return in_turn()
 
     def _client(self, session_id: str) -> SessionClient:
         if self._peer is None or self._capabilities is None:
             raise RuntimeError("a session was asked for before there was a connection")
         return EditorClient(self._peer, session_id, self._capabilities)
 
-    async def _opened(self, call: Call, session: Session, *, has_mcp: bool) -> JsonValue:
-        self._after_opening(call, session, has_mcp=has_mcp)
-        return results.session_result(modes=_modes(session), config_options=config_options(await session.options()))
-
     def _after_opening(self, call: Call, session: Session, *, has_mcp: bool) -> None:
         """Editors drop updates of a session whose id they have not been answered yet."""
+        session.offered = True
 
         async def follow() -> None:
             await session.show_offers()
@@ -274,8 +333,12 @@ def to_rpc_error(error: Exception) -> RpcError:
     return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))
 
 
-async def _done(value: JsonValue) -> JsonValue:
+async def _done(value: T) -> T:
     return value
+
+
+def _itself(session: Session) -> Session:
+    return session
 
 
 def _modes(session: Session) -> JsonObject:

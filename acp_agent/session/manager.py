@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, SessionStarted
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import InvalidParamsError, SessionNotFoundError
+from acp_agent.errors import InvalidParamsError, SessionClosedError
 from acp_agent.session.client import SessionClient
 from acp_agent.session.host import SessionHost
 from acp_agent.session.instructions import read_instructions
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionManager:
-    """Opens and closes sessions.
+    """Opens and closes sessions. What opens or closes one and the same must be called one after the other.
 
     :param tasks: where each session's actor runs.
     """
@@ -47,7 +47,6 @@ class SessionManager:
         self._services = services
         self._tasks = tasks
         self._open: dict[str, Session] = {}
-        self._opening = anyio.Lock()
 
     async def new(self, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
         """Make a session; it is durable when this returns.
@@ -87,17 +86,22 @@ class SessionManager:
             host = await self._host(session_id, client(session_id), directories, None)
             return self._start(host)
 
-        async with self._opening:
-            return await _to_its_end(reopened)
+        return await _to_its_end(reopened)
 
-    def get(self, session_id: str) -> Session:
+    def find(self, session_id: str) -> Session | None:
+        """A session, where it is open here."""
+        return self._open.get(session_id)
+
+    async def get(self, session_id: str) -> Session:
         """An open session.
 
-        :raises SessionNotFoundError: it is not open here.
+        :raises SessionClosedError: it is stored, but not open here.
+        :raises SessionNotFoundError: no such session.
         """
-        session = self._open.get(session_id)
+        session = self.find(session_id)
         if session is None:
-            raise SessionNotFoundError(session_id)
+            await self._services.store.record(session_id)
+            raise SessionClosedError(session_id)
         return session
 
     async def list(self, cwd: str | None, cursor: str | None) -> SessionPage:
@@ -110,17 +114,16 @@ class SessionManager:
     async def close(self, session_id: str) -> None:
         """Cancel what the session does and forget it here; its log stays.
 
-        :raises SessionNotFoundError: it is not open here.
+        :raises SessionClosedError: it is stored, but not open here.
+        :raises SessionNotFoundError: no such session.
         """
-        self.get(session_id)
-        async with self._opening:
-            await _to_its_end(partial(self._close_if_open, session_id))
+        await self.get(session_id)
+        await _to_its_end(partial(self._close_if_open, session_id))
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good; an unknown one is no error."""
-        async with self._opening:
-            await _to_its_end(partial(self._close_if_open, session_id))
-            await self._services.store.delete(session_id)
+        await _to_its_end(partial(self._close_if_open, session_id))
+        await self._services.store.delete(session_id)
 
     async def replay(self, session: Session) -> None:
         """Show a session's whole log to its client."""

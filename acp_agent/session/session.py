@@ -13,7 +13,7 @@ import anyio
 
 from acp_agent.conversation.events import Event, LoggedEvent
 from acp_agent.conversation.messages import UserPart
-from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.errors import AgentError, SessionClosedError
 from acp_agent.session.commands import BUILT_IN, commands
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
@@ -30,16 +30,19 @@ class Session:
     """One open conversation. `serve` must run for its prompts to be answered.
 
     :param host: its log, client and settings.
+    :ivar offered: its editor was told what may be chosen from, or is about to be.
     """
 
     def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
         self.host = host
+        self.offered = False
         self._turns = SessionTurns(host, tools)
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
         self._serving = anyio.CancelScope()
         self._closed = False
+        self._changing = anyio.Lock()
         self._idle = anyio.Event()
         self._idle.set()
 
@@ -54,10 +57,10 @@ class Session:
         """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
 
         :raises QueueFullError: too many are waiting.
-        :raises SessionNotFoundError: the session was closed.
+        :raises SessionClosedError: the session was closed.
         """
         if self._closed:
-            raise SessionNotFoundError(self.session_id)
+            raise SessionClosedError(self.session_id)
         ticket = Ticket(parts)
         self._mailbox.put(ticket)
         return ticket
@@ -98,6 +101,9 @@ class Session:
             self._turn_scope.cancel()
         try:
             await self._idle.wait()
+            # A setting that was sent before the closing is in the log before somebody else reads it.
+            async with self._changing:
+                pass
             # Before somebody else reads the log, which is told what a summary cost that nobody will use.
             await self.host.give_up()
         finally:
@@ -133,7 +139,14 @@ class Session:
 
         :returns: all options.
         :raises InvalidParamsError: no such option or value.
+        :raises SessionClosedError: the session was closed.
         """
+        if self._closed:
+            raise SessionClosedError(self.session_id)
+        async with self._changing:
+            return await self._set_option(option_id, value)
+
+    async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
         event = change_event(await self.options(), option_id, value, self.host.models.knows)
         if event is not None:
             # What somebody else appended, a running turn must learn from its own next append.
@@ -154,6 +167,7 @@ class Session:
 
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
+        self.offered = True
         await self.host.show(CommandsUpdated((*commands(await self.host.library()), *BUILT_IN)))
         if self.host.context.title is not None:
             await self.host.show(TitleUpdated(self.host.context.title))
