@@ -16,6 +16,7 @@ from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.tools.local_files import LocalFiles
+from acp_agent.tools.text import one_line
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
@@ -62,14 +63,16 @@ class EditorFiles:
             from acp_agent.tools.changes import UnheardText
 
             _log.warning("the editor did not answer within %.0f s, so a file is read from the disk", READ_SECONDS)
-            return UnheardText(await self._local.read_text(path))
+            silence = f"it did not answer within {READ_SECONDS:.0f} s"
+            return UnheardText.of(await self._local.read_text(path), silence)
         except (RpcError, AgentError) as error:
             from acp_agent.tools.changes import UnheardText
 
             _log.info("the editor did not read a file, so it is read from the disk: %s", error)
             on_disk = await self._local.read_text(path)
             unknown = isinstance(error, RpcError) and error.code in (_RESOURCE_NOT_FOUND, METHOD_NOT_FOUND)
-            return on_disk if unknown else UnheardText(on_disk)
+            answered = "it answered: " if isinstance(error, RpcError) else ""
+            return on_disk if unknown else UnheardText.of(on_disk, f"{answered}{one_line(str(error)).rstrip('.')}")
         if not text and not await anyio.Path(path).exists():
             # Several editors answer with an empty text for a file that does not exist.
             raise FileNotFoundError(str(path))

@@ -24,15 +24,28 @@ _CHANGED_UNHEARD = (
     "(The editor did not give its text of the file, so the change was made to the disk's text. What was "
     "not saved in the editor may be gone from it: tell the user.)"
 )
+"""Only of a file outside the session's directories, which editors refuse to read and, as a rule, do not have open."""
 DIFF_LIMIT = 64 * 1024
 """Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
 _DIFF_CONTEXT = 20
 
 
 class UnheardText(str):
-    """A file's text from the disk, where the editor did not give its own; the model is told (`UNHEARD`)."""
+    """A file's text from the disk, where the editor did not give its own; the model is told (`UNHEARD`).
 
-    __slots__ = ()
+    :ivar reason: why it did not, as the end of a sentence.
+    """
+
+    __slots__ = ("reason",)
+
+    reason: str
+
+    @classmethod
+    def of(cls, text: str, reason: str) -> UnheardText:
+        """The text, with the reason."""
+        unheard = cls(text)
+        unheard.reason = reason
+        return unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,7 @@ class Change:
             del report
             require_same_place(self.path, asked_for, beyond_the_mode(), environment.cwd)
             label = shown(self.path, environment.cwd)
-            now = await current_text(environment, self.path)
+            now = await text_to_change(environment, self.path)
             if now != self.before:
                 raise ToolError(
                     f"{label} changed while the change waited for permission, so it was not written. "
@@ -99,6 +112,21 @@ async def current_text(environment: Environment, path: Path) -> str | None:
         return None
     # Some editors answer with an empty text for a file that is not there.
     return None if not text and not is_present(path) else text
+
+
+async def text_to_change(environment: Environment, path: Path) -> str | None:
+    """The same for a file that is to be changed: what is not saved in the editor must not be overwritten.
+
+    :raises ToolError: see `current_text`; or the editor did not give its text of a file of the project.
+    """
+    text = await current_text(environment, path)
+    if isinstance(text, UnheardText) and not outside((path,), environment.roots):
+        raise ToolError(
+            f"{shown(path, environment.cwd)} was not changed: the editor could not say what is in its buffer "
+            f"({text.reason}), and what is not saved there would be lost. Nothing was written. Try again; if that "
+            "fails as well, ask the user to save and close the file."
+        )
+    return text
 
 
 def require_seen(environment: Environment, path: Path, text: str) -> None:

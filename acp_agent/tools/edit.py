@@ -9,7 +9,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
-from acp_agent.tools.changes import Change, current_text, first_changed_line, require_seen
+from acp_agent.tools.changes import Change, first_changed_line, require_seen, text_to_change
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import absolute, shown
 from acp_agent.tools.replacement import Replacement, apply
@@ -58,7 +58,7 @@ class EditTool:
         asked = _EditArguments.read(self.name, arguments)
         path = absolute(asked.path, environment.cwd)
         label = shown(path, environment.cwd)
-        before = await current_text(environment, path)
+        before = await text_to_change(environment, path)
         if before is None:
             raise ToolError(f"{label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
         require_seen(environment, path, before)

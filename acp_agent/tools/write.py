@@ -7,7 +7,7 @@ from pydantic import Field
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
-from acp_agent.tools.changes import Change, current_text, require_seen
+from acp_agent.tools.changes import Change, require_seen, text_to_change
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import absolute, shown
 from acp_agent.tools.text import counted, one_line
@@ -45,7 +45,7 @@ class WriteTool:
         asked = _WriteArguments.read(self.name, arguments)
         path = absolute(asked.path, environment.cwd)
         label = shown(path, environment.cwd)
-        before = await current_text(environment, path)
+        before = await text_to_change(environment, path)
         after = asked.content
         if before is not None:
             require_seen(environment, path, before)

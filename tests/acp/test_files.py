@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from acp_agent.errors import ToolError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.files import EditorFiles
 from support.client import AgentError
 from support.editors import BARE, CODECOMPANION, TOAD, ZED, Editor
 from support.replies import Reply, ToolCall
+from support.serving import Handler
 from support.stage import Stage, results, stage
 from support.workspace import Workspace
 
@@ -51,14 +52,75 @@ async def test_an_unsaved_buffer_wins_and_an_edit_goes_through_the_editor(tmp_pa
         assert [call["status"] for call in it.calls()] == ["completed"] * 3
 
 
-async def test_where_the_editor_fails_to_read_a_file_the_model_is_told_that_it_sees_the_disk(tmp_path: Path) -> None:
-    async def busy(params: Mapping[str, Any]) -> dict[str, Any]:
-        raise AgentError(-32603, "Internal error: the buffer is busy")
+def answering(answer: Any) -> Handler:
+    async def handler(params: Mapping[str, Any]) -> Any:
+        if isinstance(answer, AgentError):
+            raise answer
+        return answer
 
-    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
-        it.agent.handlers["fs/read_text_file"] = busy
+    return handler
+
+
+UNHEARD: dict[str, tuple[Any, str]] = {
+    "error": (
+        AgentError(-32603, "Internal error: the buffer is busy"),
+        "it answered: Internal error: the buffer is busy",
+    ),
+    "null": (None, "content is missing"),
+    "no content": ({"contents": 7}, "content is missing"),
+    "array": ([], "the result must be an object"),
+}
+
+
+@pytest.mark.parametrize("answer", UNHEARD)
+async def test_where_the_editor_fails_to_read_a_file_the_model_sees_the_disk_and_changes_nothing(
+    tmp_path: Path, answer: str
+) -> None:
+    wire, reason = UNHEARD[answer]
+    whole = ToolCall("write", {"path": "a.txt", "content": "whole\n"})
+    new = ToolCall("write", {"path": "new.txt", "content": "new\n"})
+    async with stage(tmp_path, *turn(READ, edit("two", "2"), whole, new)) as it:
+        path = it.folder / "a.txt"
+        it.agent.desk.unsaved[str(path)] = "unsaved\ntwo\n"
+        it.agent.handlers["fs/read_text_file"] = answering(wire)
         assert await it.prompt() == {"stopReason": "end_turn"}
+        read, edited, written, _ = returned(it)
+        assert "did not give its text" in read
+        for refused in (edited, written):
+            assert "the editor could not say what is in its buffer" in refused
+            assert reason in refused
+        assert [call["status"] for call in it.calls()] == ["completed", "failed", "failed", "completed"]
+        assert path.read_text() == "one\ntwo\nthree\n"
+        # What is not there has no buffer that could be overwritten, and is all that permission was asked for.
+        assert [name for name, _ in it.agent.desk.writes] == [str(it.folder / "new.txt")]
+        assert len(it.agent.desk.permissions) == 1
+
+
+async def test_where_the_editor_fails_to_read_a_file_after_it_was_asked_for_nothing_is_written(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2"))) as it:
+
+        def fail_and_allow(params: Mapping[str, Any]) -> str:
+            it.agent.handlers["fs/read_text_file"] = answering(AgentError(-32603, "Internal error"))
+            return "allow_once"
+
+        it.agent.permission_answer = fail_and_allow
+        await it.prompt()
+        assert "the editor could not say" in returned(it)[1]
+        assert it.agent.desk.writes == []
+
+
+async def test_a_file_outside_that_the_editor_will_not_read_is_changed_on_the_disk_and_the_model_is_told(
+    tmp_path: Path,
+) -> None:
+    outside = tmp_path / "notes.txt"
+    outside.write_text("two\n")
+    calls = [ToolCall("read", {"path": "../notes.txt"}), edit("two", "2", "../notes.txt")]
+    async with stage(tmp_path, *turn(*calls)) as it:
+        for method in ("fs/read_text_file", "fs/write_text_file"):
+            it.agent.handlers[method] = answering(AgentError(-32603, "outside the project"))
+        await it.prompt()
         assert ["did not give its text" in text for text in returned(it)] == [True, True]
+        assert outside.read_text() == "2\n"
 
 
 class Silent:
@@ -70,7 +132,7 @@ class Silent:
         return {}
 
 
-async def test_where_the_editor_says_nothing_the_model_is_told_that_it_sees_the_disk(tmp_path: Path) -> None:
+async def test_where_the_editor_says_nothing_the_model_sees_the_disk_and_changes_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     files = EditorFiles(Silent(), "s", Capabilities(read_text_file=True, write_text_file=True))
     path = workspace.file("a.txt", "one\ntwo\n")
@@ -80,11 +142,9 @@ async def test_where_the_editor_says_nothing_the_model_is_told_that_it_sees_the_
         f"{plain}\n(The editor did not give its text, so this is the file on the disk. "
         "What is not saved in the editor is not in it.)"
     )
-    outcome = await workspace.call("edit", path="a.txt", edits=[{"old_text": "two", "new_text": "2"}])
-    assert "The editor did not give its text" in outcome.parts[0].text  # type: ignore[union-attr]
-    # The text is plain in what is shown and stored.
-    [diff] = outcome.view.diffs
-    assert (diff.path, type(diff.old_text), diff.new_text) == (str(path), str, "one\n2\n")
+    with pytest.raises(ToolError, match="it did not answer within 10 s"):
+        await workspace.call("edit", path="a.txt", edits=[{"old_text": "two", "new_text": "2"}])
+    assert path.read_text() == "one\ntwo\n"
     assert "did not give" not in await workspace.text("write", path="new.txt", content="x")
 
 
@@ -108,26 +168,17 @@ async def test_what_the_editor_does_not_offer_is_done_on_the_disk(tmp_path: Path
         assert bool(offered.writes) == editor.advertises("fs", "writeTextFile")
 
 
-async def test_a_file_that_the_editor_will_not_give_or_cannot_take_is_read_from_and_written_to_the_disk(
-    tmp_path: Path,
+@pytest.mark.parametrize("code", [-32601, -32002])
+async def test_a_file_that_the_editor_does_not_know_or_cannot_take_is_read_from_and_written_to_the_disk(
+    tmp_path: Path, code: int
 ) -> None:
-    # To read is free, so any refusal will do. To write is not: see the next test.
-    answers: list[Any] = [AgentError(-32603, "outside the project"), AgentError(-32601), None, {"contents": 7}, []]
-    words = ["two", "zwei", "deux", "dos", "due", "dwa"]
-    turns = [turn(READ, edit(old, new)) for old, new in pairwise(words)]
-    async with stage(tmp_path, *(reply for replies in turns for reply in replies), mode="accept-edits") as it:
-        for answer, word in zip(answers, words[1:], strict=True):
-
-            async def handler(params: Mapping[str, Any], answer: Any = answer) -> Any:
-                if isinstance(answer, AgentError):
-                    raise answer
-                return answer
-
-            it.agent.handlers["fs/read_text_file"] = handler
-            if isinstance(answer, AgentError) and answer.code == -32601:
-                it.agent.handlers["fs/write_text_file"] = handler
-            assert await it.prompt() == {"stopReason": "end_turn"}
-            assert (it.folder / "a.txt").read_text() == f"one\n{word}\nthree\n", answer
+    async with stage(tmp_path, *turn(READ, edit("two", "2")), mode="accept-edits") as it:
+        it.agent.handlers["fs/read_text_file"] = answering(AgentError(code))
+        if code == -32601:
+            it.agent.handlers["fs/write_text_file"] = answering(AgentError(code))
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+        assert "did not give" not in str(returned(it))
 
 
 async def test_a_write_that_the_editor_refuses_is_not_made_behind_its_back(tmp_path: Path) -> None:
