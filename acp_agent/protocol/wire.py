@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUseDefault
 
-from acp_agent.errors import AgentError, InvalidParamsError
+from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.protocol import JsonObject, JsonValue
 
 if TYPE_CHECKING:
@@ -123,17 +123,18 @@ def parse(model: type[Model], params: JsonValue, method: str) -> Model:
 
 
 def parse_result(model: type[Model], result: JsonValue, method: str) -> Model:
-    """Bind what the client answered; null counts as an empty object, since some editors send it for one.
+    """Bind what the client answered to a tool; null counts as an empty object, since some editors send it for one.
 
     :param method: the method that was asked for, for the error's text.
-    :raises AgentError: the answer cannot be used.
+    :raises ToolError: the answer cannot be used; names every property that is wrong.
     """
     found: JsonValue = {} if result is None else result
     try:
         return model.model_validate(found)
     except ValidationError as error:
-        raise AgentError(
-            f"The editor's answer to {method} cannot be used: {explain(error, found)}. Check whether it is up to date."
+        wrong = explain(error, found, whole="the result")
+        raise ToolError(
+            f"The editor's answer to {method} cannot be used: {wrong}. Tell the user, whose editor may be out of date."
         ) from None
 
 
@@ -142,17 +143,18 @@ def dump(model: WireModel) -> JsonObject:
     return cast("JsonObject", model.model_dump(mode="json", by_alias=True, exclude_unset=True))
 
 
-def explain(error: ValidationError, document: JsonValue) -> str:
+def explain(error: ValidationError, document: JsonValue, *, whole: str = "params") -> str:
     """Say what is wrong with a document in one line, by wire names and without its values.
 
     :param error: what validating the document raised.
+    :param whole: what the document itself is called.
     """
     demands: dict[str, list[str]] = {}
     for detail in error.errors(include_url=False, include_input=False):
         path, demand = _demand(detail, document)
         if demand not in demands.setdefault(path, []):
             demands[path].append(demand)
-    return "; ".join(f"{path} {' or '.join(found)}" for path, found in list(demands.items())[:5])
+    return "; ".join(f"{path or whole} {' or '.join(found)}" for path, found in list(demands.items())[:5])
 
 
 def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
@@ -204,4 +206,4 @@ def _has(container: JsonValue, step: str | int) -> bool:
 
 def _path(steps: Sequence[str | int]) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return text.removeprefix(".") or "params"
+    return text.removeprefix(".")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import cast
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import AgentError
-from acp_agent.jsonrpc.messages import RpcError
+from acp_agent.errors import ToolError, sentence
+from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
 from acp_agent.server.bounds import bounded, pieces
@@ -93,7 +92,10 @@ class EditorClient:
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
     ) -> Answer:
-        """Ask the user. Only a selected allow option is consent; an editor that cannot ask has not consented."""
+        """Ask the user. Only a selected allow option is consent.
+
+        :raises ToolError: the editor could not ask, or its answer is none.
+        """
         tool_call = updates.tool_call_fields(
             call_id,
             view.title,
@@ -110,9 +112,11 @@ class EditorClient:
                 requests.request_permission(self._session_id, tool_call, _options(subject)),
             )
             return _answer(answer)
-        except (RpcError, AgentError) as error:
+        except (RpcError, ToolError) as error:
             _log.warning("the editor did not answer a permission request: %s", error)
-            return "reject_once"
+            raise ToolError(
+                f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
+            ) from error
 
 
 def _options(subject: str) -> list[JsonObject]:
@@ -126,11 +130,11 @@ def _options(subject: str) -> list[JsonObject]:
     return [requests.permission_option(kind, name, kind) for kind, name in named]
 
 
-def _answer(wire: object) -> Answer:
+def _answer(wire: JsonValue) -> Answer:
     from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
     from acp_agent.protocol.wire import parse_result
 
-    response = parse_result(RequestPermissionResponse, cast("JsonObject", wire), methods.SESSION_REQUEST_PERMISSION)
+    response = parse_result(RequestPermissionResponse, wire, methods.SESSION_REQUEST_PERMISSION)
     if isinstance(response.outcome, CancelledPermissionOutcome):
         return "cancelled"
     match response.outcome.option_id:

@@ -10,7 +10,7 @@ import anyio
 
 from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
-from acp_agent.protocol import JsonObject
+from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
 from acp_agent.server.files import Asking
 from acp_agent.tools.environment import CommandResult
@@ -121,13 +121,12 @@ class EditorTerminals:
         except (AgentError, TimeoutError, PeerClosedError):
             return  # the editor has gone or forgotten the terminal; there is nothing left to end
 
-    async def _ask(self, method: str, params: JsonObject, timeout: float = ANSWER_SECONDS) -> JsonObject | None:
+    async def _ask(self, method: str, params: JsonObject, timeout: float = ANSWER_SECONDS) -> JsonValue:
         try:
-            answer = await self._peer.request(method, params, timeout=timeout)
+            return await self._peer.request(method, params, timeout=timeout)
         except RpcError as error:
             raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
         except TimeoutError as error:
             if method == methods.TERMINAL_WAIT_FOR_EXIT:
                 raise
             raise ToolError(f"The editor did not answer to {method} within {timeout:.0f} s.") from error
-        return answer if isinstance(answer, dict) else None

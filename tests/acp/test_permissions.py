@@ -139,19 +139,22 @@ REPLY = Reply(tool_calls=[CALLS["shell"]])
 NO_CONSENT: dict[str, Any] = {
     "reject": {"outcome": {"outcome": "selected", "optionId": "reject_once"}},
     "unknown option": {"outcome": {"outcome": "selected", "optionId": "allow"}},
-    "option null": {"outcome": {"outcome": "selected", "optionId": None}},
-    "unknown outcome": {"outcome": {"outcome": "allowed"}},
-    "no outcome": {},
-    "null": None,
-    "text": "allow_once",
-    "error": AgentError(-32603, "Internal error"),
-    "unknown method": AgentError(-32601, "Method not found"),
+}
+NOT_ASKED: dict[str, tuple[Any, str]] = {
+    "option null": ({"outcome": {"outcome": "selected", "optionId": None}}, "outcome.optionId must be a string."),
+    "unknown outcome": ({"outcome": {"outcome": "allowed"}}, "outcome.outcome is 'allowed'"),
+    "no outcome": ({}, "outcome is missing."),
+    "null": (None, "outcome is missing."),
+    "text": ("allow_once", "the result must be an object."),
+    "error": (AgentError(-32603, "Internal error"), "Internal error."),
+    "unknown method": (AgentError(-32601, "Method not found"), "Method not found."),
 }
 
 
 async def test_only_a_selected_allow_option_is_consent_and_the_turn_goes_on_without(tmp_path: Path) -> None:
     async with stage(tmp_path, script=lambda body: Reply("Done.") if results(body) else REPLY) as it:
-        for name, answer in NO_CONSENT.items():
+        refused = {name: (answer, "did not allow") for name, answer in NO_CONSENT.items()}
+        for name, (answer, said) in (refused | NOT_ASKED).items():
 
             async def handler(params: Mapping[str, Any], answer: Any = answer) -> Any:
                 if isinstance(answer, AgentError):
@@ -162,7 +165,8 @@ async def test_only_a_selected_allow_option_is_consent_and_the_turn_goes_on_with
             assert await it.prompt(name) == {"stopReason": "end_turn"}
             [result] = results(it.server.calls[-1].body)
             assert result.is_error, name
-            assert "did not allow" in result.text, name
+            assert said in result.text, name
+            assert ("could not be asked, so nothing was done" in result.text) == (name in NOT_ASKED), name
             assert not (it.folder / "shell.txt").exists(), name
         assert {call["status"] for call in it.calls()} == {"failed"}
         assert it.agent.stderr == ""

@@ -86,6 +86,33 @@ async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_
         assert it.agent.problems == []
 
 
+MALFORMED: list[tuple[str, Any, str]] = [
+    ("terminal/create", {}, "terminalId is missing"),
+    ("terminal/create", None, "terminalId is missing"),
+    ("terminal/create", {"terminalId": 7}, "terminalId must be a string"),
+    ("terminal/wait_for_exit", [], "the result must be an object"),
+    ("terminal/output", {"truncated": False}, "output is missing"),
+]
+
+
+@pytest.mark.parametrize(("method", "answer", "wrong"), MALFORMED)
+async def test_an_answer_about_a_terminal_that_cannot_be_used_is_told_to_the_model_as_the_editor_s(
+    tmp_path: Path, method: str, answer: Any, wrong: str
+) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[shell("echo 1")]), Reply("Done."), mode="full-access") as it:
+
+        async def malformed(params: Mapping[str, Any]) -> Any:
+            return answer
+
+        it.agent.handlers[method] = malformed
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert result.is_error
+        assert result.text.startswith(f"The editor's answer to {method} cannot be used: {wrong}.")
+        [call] = it.calls()
+        assert call["status"] == "failed"
+
+
 @pytest.mark.parametrize("editor", [NO_TERMINAL, ZED], ids=["local", "terminal"])
 @pytest.mark.parametrize(
     ("mode", "asked", "ran"),
