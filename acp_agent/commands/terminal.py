@@ -36,19 +36,19 @@ from acp_agent.turn.updates import (
     Update,
 )
 
-INTERRUPTED = 130
-
 _log = logging.getLogger(__name__)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that was parsed.
 
-    :returns: the exit status: 0, 1 where it failed, 130 after ctrl-c, `kill` or a closed terminal.
+    :returns: the exit status: 0, 1 where it failed, 128 and the signal's number after ctrl-c, `kill` or a closed
+        terminal.
     """
     command = _command(arguments.command)
+    stop = StopSignal()
     try:
-        status = anyio.run(_until_stopped, partial(command, arguments))
+        status = anyio.run(_until_stopped, partial(command, arguments), stop)
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk is told of here at the latest
         if status is not None:
@@ -59,15 +59,33 @@ def run_command(arguments: argparse.Namespace) -> int:
         _complain(_sentence(error))
         return 1
     _complain("interrupted. What was done is in the session.")
-    return INTERRUPTED
+    return stop.status
 
 
-async def _until_stopped(command: Callable[[], Awaitable[int]]) -> int | None:
+class StopSignal:
+    """Waits for ctrl-c, `kill` or a closed terminal.
+
+    :ivar status: the exit status of a process that was stopped like that, as shells have it.
+    """
+
+    def __init__(self) -> None:
+        self.status = 128 + signal.SIGINT
+
+    async def cancels(self, scope: anyio.CancelScope) -> None:
+        """Cancel this scope once a signal comes."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            async for received in signals:
+                self.status = 128 + received
+                scope.cancel()
+                return
+
+
+async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal) -> int | None:
     """Run it in a scope that a signal cancels, so that the commands of its session end with it; None where one did."""
     status: int | None = None
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+        tasks.start_soon(stop.cancels, tasks.cancel_scope)
         try:
             status = await command()
         except Exception as error:
@@ -76,13 +94,6 @@ async def _until_stopped(command: Callable[[], Awaitable[int]]) -> int | None:
     if failure is not None:
         raise failure
     return status
-
-
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
 
 
 def _sentence(error: Exception) -> str:
@@ -208,7 +219,8 @@ class TerminalClient:
         for diff in view.diffs:
             self._aside(f"  {diff.path}")
         if not sys.stdin.isatty():
-            modes = "accept-edits or full-access" if view.kind == "edit" else "full-access"
+            # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
+            modes = "accept-edits or full-access" if subject == "edit" else "full-access"
             self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
             return "reject_once"
         answer = await anyio.to_thread.run_sync(input, "  Allow? [y]es, [a]lways, [n]o: ", abandon_on_cancel=True)

@@ -348,7 +348,7 @@ async def test_an_interrupted_demo_ends_the_agent_and_removes_its_folder(tmp_pat
         process.send_signal(sent)
         rest = await read_until(process, "Interrupted.")
         with anyio.fail_after(10):
-            assert await process.wait() == 130
+            assert await process.wait() == 128 + sent
 
     assert "What happened" not in rest
     where.nothing_left()

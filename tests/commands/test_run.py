@@ -257,7 +257,7 @@ async def test_a_signal_ends_the_commands_that_a_turn_runs(tmp_path: Path, sent:
         left = await outlive(running, 5)
         for one in left:
             os.kill(one.pid, signal.SIGKILL)
-        assert (code, left) == (130, set())
+        assert (code, left) == (128 + sent, set())
 
 
 async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
@@ -271,3 +271,21 @@ async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_pa
         assert "did not allow" in messages(server.calls[1].body)[-1]["content"][0]["content"][0]["text"]
         assert (await asked(server, tmp_path, "run", "--mode", "full-access", "--follow", "Again.")).code == 0
         assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "named"),
+    [
+        ("a.txt", "ask", "accept-edits or full-access"),
+        (".git/hooks/pre-commit", "ask", "full-access"),
+        (".acp-agent/config.yaml", "accept-edits", "full-access"),
+        ("../outside.txt", "accept-edits", "full-access"),
+    ],
+)
+async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this_very_call(
+    tmp_path: Path, path: str, mode: str, named: str
+) -> None:
+    call = ToolCall("write", {"path": path, "content": "x"})
+    async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
+        refused = await asked(server, tmp_path, "run", "--mode", mode, "Write it.")
+    assert f"Allow it with --mode {named}." in refused.err

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -23,13 +22,13 @@ from acp_agent.commands.demo.screen import INDENT, Screen
 from acp_agent.commands.demo.story import Story
 from acp_agent.commands.demo.verdict import checks, report
 from acp_agent.commands.demo.view import View
+from acp_agent.commands.terminal import StopSignal
 from acp_agent.config import load_settings
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.settings import MODEL_NAME_FORM, is_model_name
 from acp_agent.errors import AgentError, ConfigError
 from acp_agent.llm.registry import Registry
 
-INTERRUPTED = 130
 SCRIPTED = "No model is configured, so a script plays the model; files, tools, tests and token counts are real."
 
 
@@ -37,18 +36,19 @@ async def run(arguments: argparse.Namespace) -> int:
     """Show the agent at work.
 
     :param arguments: `model` is `provider/model`, or None for the configured one, or the script where there is none.
-    :returns: 0; 1 where it failed or, with the script, did not happen as promised; 130 after ctrl-c.
+    :returns: 0; 1 where it failed or, with the script, did not happen as promised; see `StopSignal` for ctrl-c.
     :raises AgentError: it cannot begin; says why.
     """
     began = time.monotonic()
     model = await _model(arguments.model, os.environ)
     screen = Screen()
-    status = INTERRUPTED
+    status: int | None = None
+    stop = StopSignal()
     failure: Exception | None = None
     with scratch() as made:
         made.configure(os.environ, model)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+            tasks.start_soon(stop.cancels, tasks.cancel_scope)
             try:
                 status = await _play(made, screen, tasks, model)
             except (AgentError, BrokenPipeError) as error:
@@ -57,11 +57,11 @@ async def run(arguments: argparse.Namespace) -> int:
     screen.line()
     if failure is not None:
         raise failure
-    if status == INTERRUPTED:
+    if status is None:
         screen.line("Interrupted. The agent was ended and the scratch repository deleted.")
-    else:
-        seconds = time.monotonic() - began
-        screen.line(f"{INDENT}The scratch repository {made.repository} is deleted. That took {seconds:.0f} s.", "dim")
+        return stop.status
+    seconds = time.monotonic() - began
+    screen.line(f"{INDENT}The scratch repository {made.repository} is deleted. That took {seconds:.0f} s.", "dim")
     return status
 
 
@@ -94,10 +94,3 @@ async def _play(made: Scratch, screen: Screen, tasks: anyio.abc.TaskGroup, model
     story = Story(made, screen, view, editor, partial(started, tasks, made, env, editor.router()))
     facts = await story.tell(before)
     return report(screen, checks(facts, editor), strict=model is None)
-
-
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
