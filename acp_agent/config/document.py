@@ -232,4 +232,4 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=1)
-    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted(known))}"
+    return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted({*known}))}"

@@ -299,6 +299,8 @@ async def test_a_model_of_an_unknown_provider_is_told_with_file_and_line(tmp_pat
     async with compacted(tmp_path, config(), Reply("# Goal\nA shop."), recipe=recipe) as it:
         told = str(it.agent.updates())
         assert f"{it.home / 'state' / 'recipes' / 'compact.md'}:8: compaction.model: there is no provider" in told
+        listed = told.partition("known are: ")[2].partition("\\n")[0].partition("'")[0].split(", ")
+        assert listed.count("ollama") == 1  # a built-in one that the configuration names as well
         assert is_summary_request(it.server.calls[4].body)
         file = it.folder / ".acp-agent" / "config.yaml"
         file.parent.mkdir()

@@ -111,7 +111,8 @@ def table(measurements: Sequence[Measurement], methods: Sequence[Method], misses
     lines += [f"{'*' * number} {note}" for note, number in marks.items()]
     for each in totals:
         for failure in dict.fromkeys(each.failures):
-            lines.append(f"{each.method}: no result at {each.failures.count(failure)} points: {failure}")
+            count = each.failures.count(failure)
+            lines.append(f"{each.method}: no result at {count} point{'s' if count > 1 else ''}: {failure}")
     if misses:
         lines += _lost(measurements, methods, misses)
     return "\n".join(lines) + "\n"

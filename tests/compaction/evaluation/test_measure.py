@@ -118,7 +118,8 @@ async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(cart: R
     assert "empty summary" in results[0].failure
     assert results[1].failure == NOTHING_TO_DO
     text = table(results, [failing, idle])
-    assert "failing: no result at 1 points: The model answered with an empty summary" in text
+    assert "failing: no result at 1 point: The model answered with an empty summary" in text
+    assert "idle: no result at 2 points: " in table([*results, results[1]], [failing, idle])
     assert add_up(results, [failing, idle])[0].score is None
 
 
