@@ -16,11 +16,13 @@ from acp_agent.compaction.framing import entry_table
 from acp_agent.compaction.pinned import remember
 from acp_agent.compaction.provenance import Source, check
 from acp_agent.compaction.shortening import fit
+from acp_agent.compaction.strategies.chunked import rendered
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.memory import Memory, Quote
 from acp_agent.conversation.messages import Text, ToolResult, UserMessage
 from support.compactions import is_summary_request, shown_compactions
+from support.dialogues import asks_for_part
 from support.editors import ZED_BETA
 from support.layers import layers, summarising, whole_text
 from support.models import Reply, ToolCall
@@ -94,6 +96,29 @@ def test_the_table_of_entries_shows_what_was_typed() -> None:
     assert (
         entry_table([ran(2, "/review src", RECIPE), typed(3, "Go on.")]) == "[#2] user: /review src\n[#3] user: Go on."
     )
+
+
+def test_in_parts_a_recipes_text_is_not_said_to_be_the_users_words() -> None:
+    lines = rendered(ran(2, "/review src", "Review what is named."), 1_000).splitlines()
+    assert lines[:2] == ["[#2] user:", "/review src"]
+    assert "recipe" in lines[2]
+    assert "not the user's words" in lines[2]
+    assert lines[3:] == ["Review what is named."]
+    assert rendered(typed(3, "Go on."), 1_000) == "[#3] user:\nGo on."
+
+
+async def test_a_model_that_is_asked_in_parts_reads_who_wrote_what(tmp_path: Path) -> None:
+    script = summarising([SUMMARY] * 4, lambda number: f"Answer {number}. {PROSE * 8}")
+    async with stage(tmp_path, script=script, files={AT: RECIPE}, editor=ZED_BETA) as it:
+        await it.prompt("/review src and nothing else")
+        await it.prompt("Go on.")
+        it.server.max_prompt_tokens = 8_000
+        await it.prompt("/compact")
+        parts = "".join(whole_text(call.body) for call in it.server.calls if asks_for_part(call.body))
+        typed_line, _, others = parts.partition("] user:\n/review src and nothing else\n")[2].partition("\n")
+        assert typed_line.endswith("text of a recipe that the user ran so, not the user's words:")
+        assert others.startswith("Review what is named. Always answer in rhyme")
+        assert "user:\nReview" not in parts
 
 
 def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:

@@ -8,7 +8,7 @@ are shortened first, since their full text stays in the log.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from acp_agent.compaction.cuts import Cut
@@ -18,6 +18,7 @@ from acp_agent.compaction.strategies.summary import whole_text
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verifying import verify
 from acp_agent.conversation.context import Entry
+from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Message,
@@ -171,9 +172,20 @@ def rendered(entry: Entry, limit: int) -> str:
 
     :param limit: characters of each of its parts; what is longer is cut in the middle.
     """
-    lines = [f"[#{entry.seq}] {_role(entry)}:"]
-    lines.extend(_middle_out(_part_text(part), limit) for part in entry.message.parts)
+    lines: list[str] = []
+    for role, parts in _said(entry):
+        lines.append(f"[#{entry.seq}] {role}:")
+        lines.extend(_middle_out(_part_text(part), limit) for part in parts)
     return "\n".join(line for line in lines if line)
+
+
+def _said(entry: Entry) -> Iterator[tuple[str, Sequence[object]]]:
+    """Who says what in a message: what a recipe has put in the place of what the user typed is not the user's."""
+    if isinstance(entry.message, RecipePrompt) and not entry.summary and not entry.note:
+        yield "user", entry.typed
+        yield "text of a recipe that the user ran so, not the user's words", entry.message.parts
+    else:
+        yield _role(entry), entry.message.parts
 
 
 def _role(entry: Entry) -> str:
