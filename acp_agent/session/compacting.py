@@ -27,7 +27,7 @@ from acp_agent.conversation.events import (
     Event,
     InstructionsLoaded,
 )
-from acp_agent.conversation.messages import Text, new_id
+from acp_agent.conversation.messages import CompactedBlock, Text, UserPart, new_id
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import SwapContext, TurnEnd
@@ -262,7 +262,7 @@ class Compactor:
         recall = order.state.recall
         [before] = frame("", result.summary, "", recall=recall)
         [after] = frame("", swap.summary, "", recall=recall)
-        sent = tuple(after if isinstance(part, Text) and part == before else part for part in result.sent)
+        sent = tuple(_with_words(part, before.text, after.text) for part in result.sent)
         return replace(result, summary=swap.summary, sent=sent)
 
     async def _failed(self, shown: _Shown, event: CompactionFailed) -> None:
@@ -294,6 +294,16 @@ class _Shown:
 
     async def chunk(self, text: str) -> None:
         await self._show(CompactionChunk(self.compaction_id, text))
+
+
+def _with_words(part: UserPart, before: str, after: str) -> UserPart:
+    """A part with one framed summary in the place of another. What a provider has made itself cannot be reworded; the
+    text beside it, for all other providers, ends with the summary."""
+    if isinstance(part, Text):
+        return Text(after) if part.text == before else part
+    if isinstance(part, CompactedBlock) and part.text.endswith(before):
+        return replace(part, text=part.text.removesuffix(before) + after)
+    return part
 
 
 def _ordered(prepared: Prepared, trigger: CompactionTrigger, calls: ModelCalls) -> Prepared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,11 +23,22 @@ from acp_agent.conversation.events import (
     ModeChanged,
     TurnRefused,
 )
-from acp_agent.conversation.messages import Text, Usage
+from acp_agent.conversation.messages import CompactedBlock, Text, Usage
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.handlers import builtin_handlers
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
+from acp_agent.hooks.events import Action, HookEvent, SwapContext
+from acp_agent.hooks.handlers import CompactHandler, Handler, builtin_handlers
+from acp_agent.llm import anthropic_wire, openai_responses_wire
+from acp_agent.llm.profiles import profile
+from acp_agent.llm.provider import (
+    Answered,
+    Compacted,
+    ModelEvent,
+    ModelRequest,
+    NativeCompaction,
+    TextDelta,
+    ToolDefinition,
+)
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compacting import Compactor, Order
@@ -49,6 +61,9 @@ class Desk:
     during: Callable[[], Awaitable[None]] | None = None
     on_show: Callable[[Update], Awaitable[None]] | None = None
     instructions: str = "You are careful."
+    handlers: tuple[Handler, ...] = builtin_handlers()
+    tools: tuple[ToolDefinition, ...] = ()
+    native: NativeCompaction | None = None
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:
@@ -69,17 +84,18 @@ class Desk:
         yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
 
     async def compact(self) -> bool:
-        hooks = Dispatcher(builtin_handlers())
+        hooks = Dispatcher(self.handlers)
         library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, hooks.known)
         compactor = Compactor(
             "s", self.log, CompactionService(), hooks, self.show, self.show_usage, self.read_instructions
         )
         context = self.log.context
         state = ConversationState.from_context(
-            context, ModelRequest("m", context.instructions, context.messages), BUDGET
+            context, ModelRequest("m", context.instructions, context.messages, self.tools), BUDGET
         )
         run = RecipeRun(library.recipes[COMPACT], "", ())
-        order = Order(run, "manual", state, context.revision, CompactionPolicy(run.render()), self.model)
+        policy = CompactionPolicy(run.render(), strategy="summary" if self.native is None else "native")
+        order = Order(run, "manual", state, context.revision, policy, self.model, self.native)
         return await compactor.compact(order) is not None
 
     async def events(self) -> list[Event]:
@@ -180,6 +196,57 @@ async def test_the_projects_instructions_are_read_afresh_and_are_part_of_the_swa
         assert isinstance(loaded, InstructionsLoaded)
         assert isinstance(swapped, ContextSwapped)
         assert await one.store.context("s") == one.log.context
+
+
+class Rewording:
+    """A hook that has its own words for a summary."""
+
+    name = "swap_context"
+
+    async def handle(self, event: HookEvent) -> tuple[Action, ...]:
+        return (SwapContext(event.response.replace("A cart", "A basket")),)
+
+
+class OwnCompaction:
+    """A provider's, which lets its summary be read, or has one asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.keeps_user_messages = not text
+
+    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+        said = (
+            [{"role": "user", "content": [{"type": "input_text", "text": "One?"}]}] if self.keeps_user_messages else []
+        )
+        return Compacted(CompactedBlock("own", {"output": [*said, {"type": "compaction"}]}, self.text), Usage(10, 5))
+
+
+@pytest.mark.parametrize("recall", [True, False], ids=["with recall", "without"])
+@pytest.mark.parametrize("native", [None, "# Goal\nA cart.", ""], ids=["summary", "readable", "encrypted"])
+async def test_where_a_hook_rewords_a_summary_every_provider_that_reads_a_text_reads_the_new_words(
+    tmp_path: Path, native: str | None, recall: bool
+) -> None:
+    async with desk(tmp_path) as one:
+        one.handlers = (Rewording(), CompactHandler())
+        one.tools = (ToolDefinition("recall", "Reads entries.", {"type": "object"}),) if recall else ()
+        one.native = None if native is None else OwnCompaction(native)
+        assert await one.compact()
+        request = ModelRequest("m", "", one.log.context.messages, one.tools)
+        elsewhere = [
+            json.dumps(body(request, profile("m"), "other"))
+            for body in (anthropic_wire.request_body, openai_responses_wire.request_body)
+        ]
+        for text in elsewhere:
+            assert "A basket." in text
+            assert "A cart." not in text
+            assert text.count("<conversation_summary>") == 1
+            assert ("the `recall` tool reads word for word" in text) == recall
+            assert "One?" in text
+        blocks = [part for part in one.log.context.messages[0].parts if isinstance(part, CompactedBlock)]
+        assert len(blocks) == (native is not None)
+        assert [event.summary for event in await one.events() if isinstance(event, ContextSwapped)] == [
+            "# Goal\nA basket."
+        ]
 
 
 async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(tmp_path: Path) -> None:
