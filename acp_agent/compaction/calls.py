@@ -22,6 +22,7 @@ from acp_agent.llm.provider import (
     ModelEvent,
     ModelRequest,
     NativeCompaction,
+    Resent,
     Retrying,
     TextDelta,
 )
@@ -35,9 +36,7 @@ _TOO_LARGE = (
 )
 _LARGER = "The history is unchanged; choose a model with a larger window."
 MAX_REQUESTS = 12
-"""Model requests of one compaction, those included that a provider had to be asked again for."""
-UNSEEN_RETRIES = 6
-"""Requests more that a provider's own compaction may have taken: it is tried again out of sight."""
+"""Model requests of one compaction, those included that had to be sent again."""
 
 
 class ModelCalls:
@@ -59,7 +58,6 @@ class ModelCalls:
         self._begin = begin
         self.may_ask = True
         self.requests = 0
-        self._unseen = 0
         self.usage: Usage | None = None
 
     @property
@@ -72,7 +70,7 @@ class ModelCalls:
     @property
     def left(self) -> int:
         """Requests that may still be made."""
-        return max(0, MAX_REQUESTS - self.requests - self._unseen)
+        return max(0, MAX_REQUESTS - self.requests)
 
     def turn_to(self, call: ModelCall) -> None:
         """Ask another model from here on; what was asked before counts all the same."""
@@ -96,7 +94,7 @@ class ModelCalls:
                     if isinstance(event, Answered):
                         self.spent(event.usage)
                         return event
-                    if isinstance(event, Retrying):
+                    if isinstance(event, Retrying | Resent):
                         self._count()
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
@@ -115,21 +113,20 @@ class ModelCalls:
 
         :raises NoModelError: no model may be asked.
         :raises SummaryOverflowError: the conversation does not fit the model's window.
+        :raises CompactionError: too many requests were made.
         :raises ModelError: the provider could not be asked.
         """
         self._count()
         if self._begin is not None:
             await self._begin()
         try:
-            compacted = await native.compact(request, instructions)
+            compacted = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
             raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
         except ModelError as error:
-            self._unseen += UNSEEN_RETRIES
             if isinstance(error.__cause__, CompactedNothing):
                 self.spent(error.__cause__.usage)
             raise
-        self._unseen += UNSEEN_RETRIES
         self.spent(compacted.usage)
         return compacted
 
@@ -148,7 +145,7 @@ class ModelCalls:
     def _count(self) -> None:
         if not self.may_ask:
             raise NoModelError("No model may be asked for a summary now.", "The history is unchanged.")
-        if self.requests + self._unseen >= MAX_REQUESTS:
+        if self.requests >= MAX_REQUESTS:
             raise CompactionError(
                 f"No summary was written in {MAX_REQUESTS} requests to the model.",
                 "The history is unchanged; try again later, or choose another model.",

@@ -30,7 +30,15 @@ from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import get_text
 from acp_agent.llm.loading import loading, prepare
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, Compacted, CompactedNothing, ModelEvent, ModelRequest
+from acp_agent.llm.provider import (
+    Answered,
+    Compacted,
+    CompactedNothing,
+    ModelEvent,
+    ModelRequest,
+    Resent,
+    Retrying,
+)
 from acp_agent.llm.retry import DEFAULT_POLICY, READ_TIMEOUT, RetryPolicy, with_retries
 from acp_agent.llm.transport import ask, ask_count, host_of, read
 from acp_agent.llm.windows import WINDOW_SECONDS, StatedWindows
@@ -120,7 +128,9 @@ class AnthropicProvider:
             async for event in events:
                 yield event
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         """See `NativeCompaction.compact`; the block has its summary as text.
 
         Source: https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand
@@ -139,6 +149,8 @@ class AnthropicProvider:
         usage = None
         async with aclosing(with_retries(attempt, self._endpoint(client), self._policy)) as events:
             async for event in events:
+                if isinstance(event, Retrying | Resent):
+                    again()
                 usage = event.usage if isinstance(event, Answered) else usage
         assert usage is not None  # the last event of every stream that does not raise
         block = fold.compaction
@@ -226,6 +238,7 @@ class AnthropicProvider:
                     keep = False
                 else:
                     raise
+            yield Resent()
 
     def _block(self, request: ModelRequest) -> CompactedBlock | None:
         """The compacted block that the API takes in its own form."""

@@ -20,7 +20,15 @@ from acp_agent.llm.openai_responses_wire import (
     usage_of,
 )
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, Compacted, CompactedNothing, ModelEvent, ModelRequest
+from acp_agent.llm.provider import (
+    Answered,
+    Compacted,
+    CompactedNothing,
+    ModelEvent,
+    ModelRequest,
+    Resent,
+    Retrying,
+)
 from acp_agent.llm.retry import DEFAULT_POLICY, RetryPolicy, with_retries
 from acp_agent.llm.transport import read, read_object
 
@@ -73,7 +81,9 @@ class OpenAIResponsesProvider:
             async for event in events:
                 yield event
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         """See `NativeCompaction.compact`; the block has no text, since the summary is encrypted.
 
         Among its items are all the user's messages, word for word.
@@ -94,6 +104,8 @@ class OpenAIResponsesProvider:
         usage = None
         async with aclosing(with_retries(attempt, endpoint, self._policy)) as events:
             async for event in events:
+                if isinstance(event, Retrying):
+                    again()
                 usage = event.usage if isinstance(event, Answered) else usage
         if not blocks or usage is None or (block := blocks[-1]) is None:
             raise ModelRequestError(
@@ -152,6 +164,7 @@ class OpenAIResponsesProvider:
                     self._without_thinking.add(request.conversation_id)
                 else:
                     raise
+            yield Resent()
 
     def _block(self, request: ModelRequest) -> CompactedBlock | None:
         """What the API itself compacted, unless this model refused it."""

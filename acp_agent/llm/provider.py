@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -71,6 +71,11 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
+class Resent:
+    """The provider refused the request for something in it that can be left out, and is sent it at once without."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The answer is complete; always the last event of a stream that did not raise.
 
@@ -82,7 +87,7 @@ class Answered:
     usage: Usage
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Resent | Answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,9 @@ class NativeCompaction(Protocol):
         """Whether all the user's messages stand word for word in what comes of it, and in what comes of that."""
         ...
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         """Have the messages of a request summarised; all of them, so that what is to stay verbatim is left out.
 
         System prompt, tools and thought level should be those of the session's other requests: the cached prefix is
@@ -174,6 +181,7 @@ class NativeCompaction(Protocol):
 
         :param instructions: the prompt for the summary in place of the provider's own; empty for the provider's own.
             OpenAI takes none, so that they are passed over there.
+        :param again: called before the provider is asked once more; what it raises ends the compaction.
         :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
         :raises ModelRequestError: the model cannot be compacted with, or no summary came of it. Where tokens were
             charged all the same, its `__cause__` is a `CompactedNothing`.

@@ -19,7 +19,7 @@ import anyio
 
 from acp_agent.errors import ModelError
 from acp_agent.llm.failures import CallFailed, Endpoint, error_of, logged, reason, unexplained, verdict
-from acp_agent.llm.provider import Answered, ModelEvent, Retrying
+from acp_agent.llm.provider import Answered, ModelEvent, Resent, Retrying
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ async def with_retries(
         try:
             async with aclosing(attempt()) as events:
                 async for event in events:
-                    shown = shown or not isinstance(event, Answered)
+                    shown = shown or not isinstance(event, Answered | Resent)
                     yield event
                 if failed:
                     _log.info("%s (%s) answered attempt %d", endpoint.name, endpoint.host, failed + 1)

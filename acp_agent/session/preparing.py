@@ -81,7 +81,7 @@ class Preparation:
     """At most one summary in the making, or ready to be used.
 
     :param failed: told that a summary came to nothing.
-    :ivar requests: how many model requests the newest summary took that came to nothing.
+    :ivar requests: how many model requests the newest summary took, where it was not used.
     """
 
     def __init__(self, log: SessionLog, compactor: Compactor, failed: Callable[[AgentError], Awaitable[None]]) -> None:
@@ -185,7 +185,7 @@ class Preparation:
         except Exception as error:
             failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
-            self.requests = calls.requests if calls is not None and draft.prepared is None else 0
+            self.requests = calls.requests if calls is not None and not draft.taken.is_set() else 0
             # Also where the whole session is being ended: an append is shielded, and takes a moment.
             if calls is not None and not draft.taken.is_set():
                 await self._note_cost(calls)

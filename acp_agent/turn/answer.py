@@ -105,7 +105,7 @@ async def _stream(host: TurnHost, request: ModelRequest, streamed: _Streamed) ->
                         await streamed.add(event)
                     elif isinstance(event, Retrying):
                         await host.show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
-                    else:
+                    elif isinstance(event, Answered):
                         answered = event
         except Exception as error:
             failure = error

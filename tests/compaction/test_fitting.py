@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
 import anyio
@@ -70,7 +70,9 @@ class OwnCompaction:
         self.text = text
         self.error = error
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         if self.error:
             raise self.error
         return Compacted(CompactedBlock("anthropic", {"type": "compaction"}, self.text), Usage(10, 5))

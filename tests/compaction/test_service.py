@@ -85,6 +85,7 @@ MOVES: dict[str, Move] = {
         *[Retrying("down", 0.0, 1)] * 6,
         answered(ToolCall("c", "read"), stop="tool_use"),
     ],
+    "retries, then summary": lambda _: [*[Retrying("down", 0.0, 1)] * 2, answered(Text("# Goal\nA cart."))],
     "retries": lambda _: [*[Retrying("down", 0.0, 1)] * 6, answered(Text("# Goal\nA cart."))],
 }
 
@@ -112,7 +113,9 @@ class DownToo:
 
     keeps_user_messages = False
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         raise ModelUnavailableError("down")
 
 
@@ -229,6 +232,25 @@ def test_parts_that_are_refused_are_made_smaller_once() -> None:
     assert result is not None
     whole, large, small, *_ = [estimate_messages(request.messages) for request in model.requests]
     assert whole > large > small * 1.5
+
+
+@pytest.mark.parametrize("policy", [BY_HAND, MUST_FIT])
+def test_parts_that_were_refused_are_made_of_as_many_requests_as_are_left(policy: CompactionPolicy) -> None:
+    # So many short messages that the oldest parts have to be left out, however short each message is made.
+    state = state_of(history(500, 380), window=WINDOW)
+    model = Model(["retries, then summary", *["summary"] * 4, "overflow", "summary"])
+    result = run(state, policy, model)
+    assert result is not None
+    assert (result.strategy, model.wire) == ("chunked", MAX_REQUESTS)
+    assert "summarised in 4 parts" in result.receipt.notes
+    assert any("oldest part" in note for note in result.receipt.notes)
+
+
+def test_a_summary_takes_six_parts_at_most_so_that_requests_are_left() -> None:
+    model = Model(["summary"])
+    result = run(state_of(history(500, 380)), BY_HAND, model)
+    assert result is not None
+    assert (result.strategy, model.wire) == ("chunked", 6)
 
 
 def test_a_provider_that_is_down_is_not_asked_once_more() -> None:

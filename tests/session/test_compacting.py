@@ -214,7 +214,9 @@ class OwnCompaction:
         self.text = text
         self.keeps_user_messages = not text
 
-    async def compact(self, request: ModelRequest, instructions: str) -> Compacted:
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
         said = (
             [{"role": "user", "content": [{"type": "input_text", "text": "One?"}]}] if self.keeps_user_messages else []
         )
