@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
 from acp_agent.compaction.calls import MAX_REQUESTS
+from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.preview import preview
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -188,6 +189,21 @@ def test_the_last_step_fits_whatever_share_of_a_small_window_is_the_target(strat
         state = ConversationState.of([*talk(3, 2_000), UserMessage("q", (Text("Well?"),)), last], window=12_000)
         result = compacted(state, replace(MUST_FIT, strategy=strategy, target=0.9))
         assert result.tokens_after <= state.budget.limit
+
+
+@pytest.mark.parametrize("strategy", ["ledger", "truncate"])
+@pytest.mark.parametrize("policy", [BY_HAND, MUST_FIT])
+def test_without_a_model_the_tail_has_fewer_messages_before_one_in_it_is_shortened(
+    policy: CompactionPolicy, strategy: str
+) -> None:
+    state = ConversationState.of(talk(20, 1_200), window=8_000, system="s" * 100)
+    result = compacted(state, replace(policy, strategy=strategy, target=0.2))
+    assert result.rewritten == ()
+    tail = result.entries[1:]
+    assert tail == state.entries[-len(tail) :]
+    # As many as have room, and not one less.
+    more = state.entries[-len(tail) - 2 : -len(tail)]
+    assert result.tokens_after <= 1_600 < result.tokens_after + estimate_messages(entry.message for entry in more)
 
 
 def test_the_system_prompt_is_as_large_as_the_provider_counts_it() -> None:

@@ -100,7 +100,7 @@ def _cut_only(task: Task, summary: str, name: str) -> Draft | None:
         return Draft(None, _SHORTENED, rewritten=rewritten) if rewritten else None
     result = assembled(state, policy, Draft(cut, summary), name)
     if result.tokens_after > target_tokens(state, policy, cut):
-        # What the layers really take: of their budgets they seldom use half, and the rest belongs to the tail.
+        # A tail with fewer messages, by what the layers really take, is worth more than one with shortened ones.
         cut = task.cut(tail_room(state, policy, cut, result)) or cut
         result = assembled(state, policy, Draft(cut, summary), name)
     target = target_tokens(state, policy, cut)
