@@ -1,7 +1,9 @@
 """What the rest of a recording needs of what stood before a cut: the ground truth of a measurement.
 
 A fact is needed if it stood before the cut and the user or the model refers to it behind the cut, before a tool has
-shown it again: what the world shows anew need not be remembered. A rule that the user stated is always needed.
+shown it again: what the world shows anew need not be remembered. A rule that the user stated is always needed. All this
+is read from what was recorded, before anything is compacted; a summary that stands in a recording says nothing of what
+is needed.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ RARE = 3
 MOST_PLACES = 8
 """The newest places of a fact, of which the words around one have to be kept."""
 RECALLED = 0.4
-"""Share of a decision's rare words, two at least, that one later message has to hold to be about it."""
-SAME_LINE = 0.6
-"""Share of a decision's words that have to stand in one line of what is left."""
+"""Share of a decision's rare words, two at least, that one later message has to hold to be about it; words that a tool
+has shown since do not count."""
+SAME_PLACE = 0.6
+"""Share of a decision's words that have to stand close together in one line of what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Need:
             case "words":
                 return self.key in remains.vocabulary
             case "decisions":
-                return remains.has(self.key) or remains.best_line(facts.content_words(self.key)) >= SAME_LINE
+                return remains.has(self.key) or remains.best_place(facts.content_words(self.key)) >= SAME_PLACE
             case "numbers" if " " in self.key:
                 return remains.has_pair(*self.key.split(" "))
             case _:
@@ -78,6 +81,7 @@ class _Message:
     :ivar found: facts that it holds, whoever says them.
     :ivar mentioned: those that the user or the model says.
     :ivar spoken: its prose, as it is compared.
+    :ivar shown: words that the world says in it.
     """
 
     seq: int
@@ -87,6 +91,7 @@ class _Message:
     commands: tuple[tuple[str, str], ...]
     spoken: str
     vocabulary: frozenset[str]
+    shown: frozenset[str]
 
 
 class Script:
@@ -117,7 +122,7 @@ class Script:
     def _rules(self, cut: int) -> Iterator[Need]:
         known: dict[str, int] = {}
         for entry, message in zip(self.recording.entries[:cut], self._messages, strict=False):
-            if isinstance(entry.message, UserMessage) and not entry.note:
+            if isinstance(entry.message, UserMessage) and not _is_silent(entry):
                 for passage in message.said.passages:
                     if passage.speaker == "user":
                         known |= {plain(rule): entry.seq for rule in stated_rules(passage.text)}
@@ -139,16 +144,26 @@ def _read(entry: Entry, cwd: str) -> _Message:
             here += facts.errors(passage.text)
         if passage.speaker in ("user", "assistant"):
             here += facts.decisions(passage.text)
-            if not entry.note:
+            if not _is_silent(entry):
                 spoken.append(plain(passage.text))
         if passage.speaker == "call" and passage.argument in COMMAND_ARGUMENTS:
             commands += facts.commands(passage.text)
         moved = [_moved(fact, passage) for fact in here]
         found += moved
-        if passage.speaker != "result" and not entry.note:
+        if passage.speaker != "result" and not _is_silent(entry):
             mentioned += moved
+    shown = frozenset(
+        word for passage in text.passages if passage.speaker == "result" for word in facts.content_words(passage.text)
+    )
     vocabulary = frozenset(word for passage in text.passages for word in facts.content_words(passage.text))
-    return _Message(entry.seq, text, tuple(found), tuple(mentioned), tuple(commands), "\n".join(spoken), vocabulary)
+    return _Message(
+        entry.seq, text, tuple(found), tuple(mentioned), tuple(commands), "\n".join(spoken), vocabulary, shown
+    )
+
+
+def _is_silent(entry: Entry) -> bool:
+    """Whether neither the user nor the model says this: a note of the program, or what a compaction left."""
+    return entry.note or entry.summary
 
 
 def _moved(fact: Found, passage: Passage) -> Found:
@@ -214,7 +229,11 @@ def _errors(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[
 def _decisions(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[Need]:
     held = Counter(word for message in before for word in message.vocabulary)
     made = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "decisions"}
-    later = [(message.seq, facts.content_words(message.spoken)) for message in behind if message.spoken]
+    later: list[tuple[int, frozenset[str]]] = []
+    shown: set[str] = set()
+    for message in behind:
+        later.append((message.seq, facts.content_words(message.spoken) - shown))
+        shown |= message.shown
     for key, seq in made.items():
         rare = {word for word in facts.content_words(key) if held[word] <= RARE}
         wanted = max(2.0, RECALLED * len(rare))

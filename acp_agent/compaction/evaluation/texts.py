@@ -35,6 +35,8 @@ COMMAND_ARGUMENTS = ("command", "cmd", "script")
 AROUND = 3
 """Words on each side of a fact that have to be there with it."""
 
+PLACE = 80
+"""Words of a stretch that may say one thing; a decision has at most about as many."""
 _QUOTES = str.maketrans("", "", "'\"`\\")
 _WORD = re.compile(r"\w+")
 _NEAR = 200
@@ -178,15 +180,17 @@ class Remains:
         return frozenset(found)
 
     @cached_property
-    def _lines(self) -> dict[str, set[int]]:
-        """The lines in which each word stands."""
+    def _places(self) -> dict[str, set[int]]:
+        """The places in which each word stands: lines, and of long lines stretches that overlap by half."""
         index: dict[str, set[int]] = defaultdict(set)
         number = 0
         for text in self._texts:
             for line in text.split("\n"):
-                number += 1
-                for word in words(line):
-                    index[word].add(number)
+                said = words(line)
+                for start in range(0, max(1, len(said) - PLACE // 2), PLACE // 2):
+                    number += 1
+                    for word in said[start : start + PLACE]:
+                        index[word].add(number)
         return index
 
     def has(self, key: str) -> bool:
@@ -204,12 +208,12 @@ class Remains:
         """Whether all of these words stand side by side somewhere."""
         return all(gram in self._grams for gram in grams)
 
-    def best_line(self, sought: frozenset[str]) -> float:
-        """The largest share of these words that one line holds."""
+    def best_place(self, sought: frozenset[str]) -> float:
+        """The largest share of these words that stand close together: in one line, `PLACE` words apart at most."""
         counts: dict[int, int] = defaultdict(int)
         for word in sought:
-            for line in self._lines.get(word, ()):
-                counts[line] += 1
+            for place in self._places.get(word, ()):
+                counts[place] += 1
         return max(counts.values(), default=0) / max(1, len(sought))
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.evaluation.facts import FactClass
 from acp_agent.compaction.evaluation.importers import own, read_recording
 from acp_agent.compaction.evaluation.measure import NOTHING_TO_DO, Measurement, measure
 from acp_agent.compaction.evaluation.methods import Method, Model, PolicyMethod, TailMethod, strategy_methods
@@ -109,6 +110,20 @@ async def test_what_a_model_writes_counts_and_what_it_invents_is_told(cart: Reco
     assert any("invented_thing" in piece for piece in result.unverified)
     assert "unverified" in table([result], [method])
     assert add_up([result], [method])[0].unverified_per_summary == len(result.unverified)
+
+
+async def test_what_is_needed_does_not_depend_on_what_a_summary_says(cart: Recording) -> None:
+    needed: list[dict[FactClass, int]] = []
+    for written in (
+        "Nothing.",
+        "We decided to paint it green because the vouchers are stacked there twice. Port 8347.",
+    ):
+        policy = CompactionPolicy("Summarise.", tail=0, ledger=0, requests=0)
+        method = PolicyMethod("/compact", policy, SERVICE, model=telling(written, []))
+        [result] = await measured([cart], [method])
+        needed.append({kind: tally.needed for kind, tally in result.classes})
+    assert needed[0] == needed[1]
+    assert needed[0]["decisions"] == 1
 
 
 async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(cart: Recording) -> None:

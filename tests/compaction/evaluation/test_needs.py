@@ -224,6 +224,36 @@ def test_a_decision_in_other_words_counts_where_one_line_has_most_of_them() -> N
     assert not need.kept(left("the discount\nkeep it\nshop/pricing.py\nvouchers\nstacked because decided"))
 
 
+def test_words_that_stand_far_apart_in_one_long_line_keep_no_decision() -> None:
+    need = Need("decisions", "We decided to keep the discount in shop/pricing.py because vouchers are stacked", 1, 9)
+    gap = " filler " * 37
+    assert not need.kept(left(gap.join(("discount", "keep", "shop", "pricing", "vouchers", "stacked", "because"))))
+    assert need.kept(left(f"{gap * 2} the discount: keep it in shop/pricing.py, vouchers are stacked there {gap * 2}"))
+
+
+DECISION = "We decided to keep the discount in shop/pricing.py because vouchers are stacked there twice"
+
+
+def test_a_decision_that_a_tool_has_shown_again_need_not_be_remembered(tmp_path: Path) -> None:
+    asked: Step = ("assistant", "As vouchers are stacked twice, the discount stays where it is.")
+    run: Step = ("call", ("x", "bash", {"command": "cat notes.md"}))
+    shown: Step = ("result", ("x", "The discount: vouchers get stacked twice."))
+    session = cart_session()[:12]
+    assert ("decisions", DECISION) in needed(tmp_path, [*session, asked])
+    assert ("decisions", DECISION) in needed(tmp_path, [*session, asked, run, shown])
+    assert ("decisions", DECISION) not in needed(tmp_path, [*session, run, shown, asked])
+
+
+def test_a_summary_that_stands_in_a_recording_does_not_say_what_was_needed(tmp_path: Path) -> None:
+    recording = recorded(tmp_path, [*cart_session()[:12], ("user", f"{DECISION}. BadPriceError, {RULE} Port 8347.")])
+    assert ("decisions", DECISION) in {(need.kind, need.key) for need in Script(recording).needs(HALF)}
+    *before, last = recording.entries
+    summarised = replace(recording, entries=(*before, replace(last, summary=True)))
+    assert {need.kind for need in Script(summarised).needs(HALF)} == {"rules"}
+    early = replace(recording, entries=(replace(last, seq=1, summary=True), *before[1:], last))
+    assert not [need for need in Script(early).needs(HALF) if need.kind in ("rules", "decisions") and need.seq == 1]
+
+
 def test_the_words_around_a_fact_have_to_be_there_as_well(tmp_path: Path) -> None:
     need = needed(tmp_path, cart_session())["numbers", "8347"]
     assert need.kept_with_words(left("a lamp is negative listening on port 8347"))
