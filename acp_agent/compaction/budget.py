@@ -9,6 +9,9 @@ MARGIN_SHARE = 0.02
 """Of the window, kept free of what is counted: the newest part of the count is an estimate."""
 MIN_OUTPUT = 2_048
 """Tokens below which an answer is not worth asking for; a request that leaves less is the provider's to refuse."""
+ANSWER_ROOM = 8_192
+"""Tokens for the answer, at most, that are kept free where a request has to be made shorter: so long an answer ends by
+itself."""
 TAIL_TOKENS = 20_000
 TAIL_SHARE = 0.2
 
@@ -43,6 +46,13 @@ class TokenBudget:
     def limit(self) -> int:
         """What a request may fill at the very most, so that there is still room for a short answer."""
         return max(1, self.window - int(self.window * MARGIN_SHARE) - min(MIN_OUTPUT, self.window // 4))
+
+    @property
+    def roomy(self) -> int:
+        """What is left of a request that is over the limit: with room for an answer that ends by itself, which is worth
+        more than as many words of what is cut in its middle anyway."""
+        reserve = min(self.output_reserve, ANSWER_ROOM, int(self.window * MAX_RESERVE_SHARE))
+        return max(1, min(self.limit, self.window - int(self.window * MARGIN_SHARE) - reserve))
 
     @property
     def used(self) -> int:

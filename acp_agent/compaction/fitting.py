@@ -192,8 +192,8 @@ def shorter(
     state: ConversationState, policy: CompactionPolicy, stays: tuple[Entry, ...], target: int, *, beside: int
 ) -> tuple[Rewrite, ...]:
     """The least shortening of messages that stay. What the model has answered is made as short as the target wants;
-    the running prompt and what is not answered yet only where the request cannot be sent otherwise, and only as far as
-    the window demands.
+    the running prompt and what is not answered yet only where the request cannot be sent otherwise, and then only as
+    far as the window demands, with room for an answer.
 
     :param target: provider's tokens that the whole context should take.
     :param beside: of those what the context holds beside these messages.
@@ -205,7 +205,10 @@ def shorter(
     less = fit(answered, max(0, room), None, recall_hint=state.recall)
     if not policy.must_fit:
         return less
-    room = _room(state, state.budget.limit - beside) - _estimate(apply_rewrites(answered, less))
+    size = _estimate(apply_rewrites(answered, less))
+    if size + _estimate(rest) <= _room(state, state.budget.limit - beside):
+        return less
+    room = _room(state, state.budget.roomy - beside) - size
     return (*less, *fit(rest, max(0, room), state.turn_from, recall_hint=state.recall))
 
 
