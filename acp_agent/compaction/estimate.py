@@ -60,25 +60,27 @@ def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:
     return estimate_text(system) + -(-schemas // CHARACTERS_PER_TOKEN)
 
 
-def used_tokens(context: Context, prefix: int) -> int:
+def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
     """Tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
+    :param rate: the provider's tokens for each of our estimate, as long as the context does not show it.
     """
     if context.baseline:
         since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
         if since > context.baseline * UNSURE_SHARE:
-            since = round(since * calibration(context))
+            since = round(since * calibration(context, rate))
         return context.baseline + since
     if not context.entries:
         return 0
-    return prefix + estimate_messages(context.messages)
+    return round((prefix + estimate_messages(context.messages)) * rate)
 
 
-def calibration(context: Context) -> float:
+def calibration(context: Context, rate: float = 1.0) -> float:
     """Tokens as the provider counts them for each of our estimate, by what its counts grew since the last compaction: a
     single one has in it what the provider puts around the messages.
 
+    :param rate: what it is taken to be as long as they say nothing.
     :returns: at least 1, since a request that is taken for too small is refused, and one that is taken for too large is
         only compacted early; at most `MAX_CALIBRATION`.
     """
@@ -88,11 +90,11 @@ def calibration(context: Context) -> float:
         if entry.seq > context.revision and isinstance(entry.message, AssistantMessage) and entry.message.usage
     ]
     if len(counted) < 2:
-        return 1.0
+        return rate
     (first, before), (last, after) = counted[0], counted[-1]
     grown = estimate_messages(entry.message for entry in context.entries if first <= entry.seq < last)
     if grown < LEAST_GROWTH:
-        return 1.0
+        return rate
     return min(MAX_CALIBRATION, max(1.0, (after - before) / grown))
 
 

@@ -99,9 +99,12 @@ def no_room(state: ConversationState, least: int) -> CompactionError:
 
     :param least: tokens that the shortest context would take.
     """
+    may = f"of the model's context window ({state.budget.window:,}) a request may take {state.budget.limit:,}"
+    if state.guessed:
+        may = f"the {state.budget.used:,} or so that it takes now left too little room"
     return CompactionError(
-        f"What has to stay in the conversation takes about {least:,} tokens at the least, and of the model's context "
-        f"window ({state.budget.window:,}) a request may take {state.budget.limit:,}. {what_stays(state)}",
+        f"What has to stay in the conversation takes about {least:,} tokens at the least, and {may}. "
+        f"{what_stays(state)}",
         "Nothing was changed; choose a model with a larger window, or start a new session.",
     )
 

@@ -51,6 +51,8 @@ class ConversationState:
     :ivar memory: what earlier compactions carried over.
     :ivar turn_from: number of the prompt of a turn that is still running.
     :ivar files: digests of the file versions that the model has seen.
+    :ivar guessed: whether the budget's window is no more than what the conversation has to fit into, since it left too
+        little room as it is: nobody has said that the model's is as small.
     """
 
     entries: tuple[Entry, ...]
@@ -63,21 +65,31 @@ class ConversationState:
     grants: tuple[str, ...] = ()
     files: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     workspace: Workspace = Workspace()
+    guessed: bool = False
 
     @classmethod
     def from_context(
-        cls, context: Context, request: ModelRequest, budget: TokenBudget, workspace: Workspace | None = None
+        cls,
+        context: Context,
+        request: ModelRequest,
+        budget: TokenBudget,
+        workspace: Workspace | None = None,
+        *,
+        rate: float = 1.0,
+        guessed: bool = False,
     ) -> ConversationState:
         """The state of a session.
 
         :param request: the live request for this context.
         :param budget: of the session's model; what it is filled with is counted here.
+        :param rate: see `used_tokens`.
+        :param guessed: see the class.
         """
         prefix = estimate_prefix(request.system, request.tools)
         return cls(
             entries=context.entries,
             request=request,
-            budget=budget.filled(used_tokens(context, prefix), prefix),
+            budget=budget.filled(used_tokens(context, prefix, rate), prefix),
             memory=context.memory,
             turn_from=context.turn_from,
             plan=context.plan,
@@ -85,6 +97,7 @@ class ConversationState:
             grants=tuple(sorted(context.grants)),
             files=context.files,
             workspace=workspace or Workspace(cwd=context.cwd),
+            guessed=guessed,
         )
 
     @classmethod

@@ -255,8 +255,7 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
     if kind == "overflow":
         limit = overflow_limit(failure) or "tokens"
         return ContextOverflowError(
-            f"The conversation {_TOO_MUCH[limit]}, says {who}."
-            f" Run /compact to make it short, or start a new session.{detail}",
+            f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}",
             partial=shown,
             limit=limit,
             maximum=maximum_in(failure.message) if limit == "tokens" else None,

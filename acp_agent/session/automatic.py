@@ -111,14 +111,15 @@ class AutoCompaction:
         if level == "full" and self._no_room is not None:
             await self._end_unless_it_may_fit(active, self._no_room)
 
-    async def make_room(self, active: ActiveModel, limit: OverflowLimit | None = None) -> None:
+    async def make_room(self, active: ActiveModel, limit: OverflowLimit | None, window: int | None = None) -> None:
         """Compact since a provider refused the request, or cut an answer off for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
+        :param window: tokens, by our count, that the conversation has to fit into; None for the model's window.
         :raises AgentError: it came to nothing; the context is as it was.
         """
         await self.preparation.drop_if_stale()
-        wanted = Wanted("overflow", must_fit=True, refused=limit)
+        wanted = Wanted("overflow", must_fit=True, refused=limit, window=window)
         try:
             order = await self._ordered(wanted, active)
         except RecipeError as error:
@@ -135,7 +136,7 @@ class AutoCompaction:
             )
         self._just_compacted = True
         await self._breaker.compacted(order, swap)
-        if pending is not None and swap.tokens_after > active.budget.window * order.policy.target:
+        if pending is not None and swap.tokens_after > order.state.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
             await self._compact(await self._order(wanted, active))
 

@@ -5,11 +5,11 @@ Loaded with the session's first prompt, and not with the session: what makes a s
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import MARGIN_SHARE, MIN_OUTPUT
+from acp_agent.compaction.budget import MIN_OUTPUT
+from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored
@@ -18,6 +18,7 @@ from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun, bindings
 from acp_agent.session.compacting import Compactor, Order, Pending
+from acp_agent.session.learned import AFTER_REFUSAL, own_window, shorter_answer
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.orders import Orders, asks_for_the_same, same_writer, will_do
 from acp_agent.session.preparing import Preparation
@@ -26,9 +27,6 @@ from acp_agent.session.undoing import undo
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
-
-DOUBT = 4 / 3
-"""What our count may have to be multiplied by."""
 
 
 class SessionCompaction:
@@ -42,6 +40,8 @@ class SessionCompaction:
     def __init__(self, host: SessionHost, services: Services) -> None:
         self._host = host
         self._services = services
+        self._asked_less = -1
+        self._nothing_short: CompactionError | None = None
         self.compactor = Compactor(
             host.session_id,
             host.log,
@@ -103,63 +103,93 @@ class SessionCompaction:
         settings = self._host.settings.compaction_for(active.name)
         await self.automatic.before_request(active, await self._host.filled(active), settings)
 
+    async def heed(self, asked: ActiveModel, refusal: ContextOverflowError) -> bool:
+        """Learn what a refusal says of the window, or every turn would have to be refused first.
+
+        :param asked: the model of the refused request.
+        :returns: whether the same prompt fits with a shorter answer, which the next request asks for. Once for each
+            prompt: what is refused again has to become short.
+        """
+        stated = refusal.maximum
+        if refusal.limit != "tokens" or stated is None:
+            return False
+        learned = self._host.models.learned(asked.name).states(stated)
+        less = None
+        if not refusal.partial and self._asked_less != self.context.head:
+            used = (await self._host.filled(asked)).used
+            less = shorter_answer(stated, refusal.prompt, used, self._answer(asked))
+        if less is not None:
+            self._nothing_short, self._asked_less = None, self.context.head
+            learned = learned.asks_for(less)
+        elif refusal.prompt is not None:
+            learned = learned.counts(refusal.prompt, self._estimate())
+        self._host.models.learn(asked.name, learned)
+        return less is not None
+
     async def make_room(
         self, asked: ActiveModel | None, limit: OverflowLimit | None, refusal: ContextOverflowError | None
-    ) -> None:
-        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
+    ) -> bool:
+        """Compact, since the provider refused the last request or its answer ended for want of room.
 
         :param asked: the model of that request.
         :param limit: what the provider said there was too much of; None where it took the request.
-        :param refusal: what it said, where it refused the request or broke an answer off.
+        :param refusal: what it said, where it refused the request or broke an answer off; `heed` has learned from it.
+        :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        if limit == "tokens" and asked is not None:
-            await self._fit(asked, refusal)
+        active = await self._active()
+        used = self._host.used(active)
+        if limit is None:
+            # With less than filled the window there is more of an answer.
+            await self.automatic.make_room(active, limit, used)
+        elif limit != "tokens" or asked is None:
+            await self.automatic.make_room(active, limit)
+        elif refusal is not None and refusal.maximum is not None:
+            learned = self._host.models.learned(asked.name)
+            self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
+            window = own_window(refusal.maximum, refusal.prompt, used)
+            await self.automatic.make_room(await self._active(), limit, window)
         else:
-            await self.automatic.make_room(await self._active(), limit)
+            return await self._make_unknown_room(asked, refusal)
+        return True
 
-    async def _fit(self, asked: ActiveModel, refusal: ContextOverflowError | None) -> None:
-        """Learn what a refusal says of the window, or every turn would have to be refused first; then have the next
-        request fit it.
-
-        :raises AgentError: see `make_room`.
-        """
-        models, name = self._host.models, asked.name
+    async def _make_unknown_room(self, asked: ActiveModel, refusal: ContextOverflowError | None) -> bool:
+        """The same where the provider did not say how much it takes."""
+        models, name, answer = self._host.models, asked.name, self._answer(asked)
+        if self._nothing_short is not None and self._asked_less == self.context.head:
+            raise CompactionError(f"A shorter answer was asked for, and it was refused as well. {self._nothing_short}")
+        active, known = await self._active(), models.learned(name)
         used = (await self._host.filled(asked)).used
-        answer = asked.budget.output(used, asked.max_output_tokens)
-        stated = refusal.maximum if refusal is not None else None
-        broke_off = refusal is None or refusal.partial
-        if refusal is not None and stated is not None:
-            models.learn_stated(name, stated)
-            # Tokens of the prompt: as the provider has counted them, or as many as they may be.
-            prompt = refusal.prompt or math.ceil(used * DOUBT)
-            room = stated - int(stated * MARGIN_SHARE) - prompt
-            least = min(MIN_OUTPUT, stated // 4)
-            if not broke_off and (refusal.prompt or used + answer > stated) and least <= room < answer:
-                # The prompt fits; with the longest answer beside it, it does not.
-                models.ask_for_less(name, room)
-                return
-            # What will be left of the conversation may be more than we count, too.
-            models.ask_for_less(name, max(1, stated // 4))
         # What was refused is more than fits, by our count; unless it was so together with the answer's limit alone.
         fits = int(used * SURE_SHARE)
-        if stated is None or used + answer <= stated:
-            models.narrow(name, fits)
-        try:
-            await self.automatic.make_room(await self._active(), "tokens")
-        except CompactionError as error:
-            if broke_off or stated is not None or answer <= MIN_OUTPUT or isinstance(error.__cause__, RecipeError):
-                raise
-            # There is nothing to make short: it may be the answer that there was no room for.
-            models.narrow(name, None)
-            models.ask_for_less(name, MIN_OUTPUT, later=max(MIN_OUTPUT, answer // 2))
-            return
+        broke_off = refusal is None or refusal.partial
         if refusal is None:
             # What filled the window fits in it.
-            models.suspect(name, used)
-        elif stated is None and not broke_off:
-            models.suspect(name, fits)
+            models.learn(name, known.suspects(used))
+        elif not broke_off:
+            models.learn(name, known.suspects(fits))
         # Where an error broke an answer off, nobody knows what that took.
+        try:
+            await self.automatic.make_room(active, "tokens", fits)
+        except BaseException as error:
+            models.learn(name, known)
+            if not isinstance(error, CompactionError) or isinstance(error.__cause__, RecipeError):
+                raise
+            if broke_off or answer <= MIN_OUTPUT:
+                raise
+            # There is nothing to make short: it may be the answer that there was no room for.
+            self._nothing_short, self._asked_less = error, self.context.head
+            models.learn(name, known.asks_for(MIN_OUTPUT, later=max(MIN_OUTPUT, answer // 2)))
+            return False
+        return True
+
+    def _answer(self, asked: ActiveModel) -> int:
+        """Tokens that the last request asked for."""
+        return asked.budget.output(self._host.used(asked), asked.max_output_tokens)
+
+    def _estimate(self) -> int:
+        """Our estimate of the last request."""
+        return self._host.prefix_tokens() + estimate_messages(self.context.messages)
 
     async def undo(self) -> ContextRestored:
         """Undo the newest compaction that is in force.

@@ -120,7 +120,8 @@ class SessionHost:
         await self.log.append(*events)
         for event in events:
             if isinstance(event, AssistantAnswered) and event.message.usage is not None and self._asked is not None:
-                self.models.answered(self._asked.name, event.message.usage.prompt_tokens)
+                name = self._asked.name
+                self.models.learn(name, self.models.learned(name).accepts(event.message.usage.total_tokens))
 
     async def show(self, update: Update) -> None:
         """Let the user see something, until `fall_silent`."""
@@ -150,7 +151,7 @@ class SessionHost:
         """Let the user see how full the window is: the provider's last count where there is one."""
         active = await self.models.active(self.context.model)
         context = self.context
-        used = context.baseline or used_tokens(context, self.prefix_tokens())
+        used = context.baseline or self.used(active)
         await self.show(UsageUpdated(used, active.budget.window, context.cost or None))
 
     async def next_request(self) -> ModelRequest:
@@ -166,14 +167,22 @@ class SessionHost:
         active = await self.models.active(self.context.model)
         return ended_for_want_of_room(answer, active.budget)
 
-    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> None:
-        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
+    async def heed(self, refusal: ContextOverflowError) -> bool:
+        """Learn what a refusal of the last request says of the window.
+
+        :returns: whether the same prompt fits with a shorter answer, which the next request asks for.
+        """
+        return self._asked is not None and await self.compaction.heed(self._asked, refusal)
+
+    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> bool:
+        """Compact, since the provider refused the last request or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
         :param refusal: what it said, where it refused the request or broke an answer off.
+        :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.compaction.make_room(self._asked, limit, refusal)
+        return await self.compaction.make_room(self._asked, limit, refusal)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
@@ -227,11 +236,17 @@ class SessionHost:
 
     async def filled(self, active: ActiveModel) -> TokenBudget:
         """The model's budget with the next request in it; the provider is asked where our count alone would decide."""
-        prefix = self.prefix_tokens()
-        used = used_tokens(self.context, prefix)
+        used = self.used(active)
         if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
             used = await active.provider.count_tokens(self.request(active)) or used
-        return active.budget.filled(used, prefix)
+        return active.budget.filled(used, self.prefix_tokens())
+
+    def used(self, active: ActiveModel, context: Context | None = None) -> int:
+        """Tokens of the next request, by the model's last count and our estimate of what came since.
+
+        :param context: the context as it is where not given.
+        """
+        return used_tokens(context or self.context, self.prefix_tokens(), active.rate)
 
     async def too_large(self, active: ActiveModel) -> int | None:
         """Tokens of the next request, where it is certain that the window does not hold them.
@@ -240,7 +255,7 @@ class SessionHost:
         window is: a refusal without a number has not. An estimate may be wrong by a third, and another model counts
         otherwise: where there is nothing better, the request is sent, and a refusal teaches the window.
         """
-        used = used_tokens(self.context, self.prefix_tokens())
+        used = self.used(active)
         answers = (entry.message for entry in reversed(self.context.entries))
         newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
         if self._is_unsure(used, active) or newest is None or newest.model != self.context.model:
@@ -326,9 +341,7 @@ class SessionHost:
             system=context.instructions,
             messages=context.messages,
             tools=self._definitions,
-            max_output_tokens=active.budget.output(
-                used_tokens(context, self.prefix_tokens()), active.max_output_tokens
-            ),
+            max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
             thought_level=context.thought_level or self.settings.thought_level or "",
             conversation_id=self.session_id,
         )

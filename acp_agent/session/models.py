@@ -18,9 +18,8 @@ from acp_agent.errors import ModelAuthError
 from acp_agent.llm.profiles import DEFAULT_WINDOW
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
+from acp_agent.session.learned import LearnedWindow
 
-LEAST_WINDOW = 1_000
-"""Tokens: no refusal, however odd, makes a window smaller."""
 TURN_WAIT = 0.35
 """Seconds that a turn waits for the provider's word on the window of a model used before; longer than a local server is
 given when it is asked again, so that the window does not change within a turn once it is known."""
@@ -35,6 +34,7 @@ class ActiveModel:
     :ivar name: `provider/model`.
     :ivar model_id: the provider's own id.
     :ivar guessed: whether nobody has said how large its window is, or that it is as small as it is taken to be.
+    :ivar rate: tokens as its provider counts them for each of our estimate, by what a refusal has shown.
     :ivar max_output_tokens: upper bound of one answer.
     :ivar max_images: images that one request may hold.
     :ivar max_bytes: bytes that one request may hold.
@@ -45,6 +45,7 @@ class ActiveModel:
     provider: Provider
     budget: TokenBudget
     guessed: bool
+    rate: float
     max_output_tokens: int
     max_images: int
     max_bytes: int
@@ -68,12 +69,7 @@ class SessionModels:
         self._default: str | None = None
         self._tasks: TaskGroup | None = None
         self._asking: dict[str, anyio.Event] = {}
-        self._stated: dict[str, int] = {}
-        self._suspected: dict[str, int] = {}
-        self._answered: dict[str, int] = {}
-        self._narrowed: dict[str, int] = {}
-        self._answers: dict[str, int] = {}
-        self._shorter: dict[str, int] = {}
+        self._learned: dict[str, LearnedWindow] = {}
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Ask in this task group, which ends with the session, so that a slow answer is waited for by nobody."""
@@ -82,9 +78,8 @@ class SessionModels:
     async def begin_turn(self) -> None:
         """Ask again for the windows that are not known for good; takes a third of a second at most. What was learned
         for the last turn alone is forgotten."""
-        self._narrowed.clear()
-        self._shorter.clear()
-        await self._learn(tuple(self._used), TURN_WAIT)
+        self._learned = {name: learned.next_turn() for name, learned in self._learned.items()}
+        await self._ask_again(tuple(self._used), TURN_WAIT)
 
     async def name(self, chosen: str) -> str | None:
         """The model in use.
@@ -117,50 +112,22 @@ class SessionModels:
         known = self._used.get(name)
         if known is None:
             self._registry.resolve(name)
-            await self._learn((name,), self._first_wait)
-        stated = self._registry.context_window(name)
-        stated = window = min(stated, self._stated.get(name, stated))
-        if name in self._suspected:
-            # What was answered once fits.
-            window = min(window, max(self._suspected[name], self._answered.get(name, 0)))
-        window = min(window, self._narrowed.get(name, window))
-        made = self._made(name, window, stated)
+            await self._ask_again((name,), self._first_wait)
+        made = self._made(name, self._registry.context_window(name), self.learned(name))
         if known is None or known != made:
             known = self._used[name] = made
         return known
 
-    def answered(self, name: str, tokens: int) -> None:
-        """A model has answered a prompt of so many tokens."""
-        self._answered[name] = max(tokens, self._answered.get(name, tokens))
+    def learned(self, name: str) -> LearnedWindow:
+        """What the session has learned of a model's window so far."""
+        return self._learned.get(name, LearnedWindow())
 
-    def learn_stated(self, name: str, tokens: int) -> None:
-        """Take a model's window to be no larger than its provider said in a refusal, while the session is open."""
-        self._stated[name] = _least(tokens, self._stated.get(name))
+    def learn(self, name: str, learned: LearnedWindow) -> None:
+        """Keep what was learned, while the session is open."""
+        self._learned[name] = learned
 
-    def suspect(self, name: str, tokens: int) -> None:
-        """Take a model's window to be no larger than this, by our own count, while the session is open: more was
-        refused, and nobody said why. What it has answered nevertheless counts for more."""
-        self._suspected[name] = _least(tokens, self._suspected.get(name))
-
-    def narrow(self, name: str, tokens: int | None) -> None:
-        """The same until the turn ends, since our count of this context is in doubt.
-
-        :param tokens: None to take it back.
-        """
-        self._narrowed.pop(name, None)
-        if tokens is not None:
-            self._narrowed[name] = _least(tokens, None)
-
-    def ask_for_less(self, name: str, tokens: int, later: int | None = None) -> None:
-        """Let answers of a model be no longer than this until the turn ends.
-
-        :param later: upper bound while the session is open; None for none but the model's own.
-        """
-        self._shorter[name] = tokens
-        if later is not None:
-            self._answers[name] = min(later, self._answers.get(name, later))
-
-    def _made(self, name: str, window: int, stated: int) -> ActiveModel:
+    def _made(self, name: str, stated: int, learned: LearnedWindow) -> ActiveModel:
+        window = learned.window(stated)
         resolved = self._registry.resolve(name)
         known = resolved.profile
         output = min(known.max_output_tokens, window // 2)
@@ -170,13 +137,14 @@ class SessionModels:
             resolved.id,
             resolved.provider,
             budget,
-            window < stated or (not known.listed and window == DEFAULT_WINDOW),
-            min(output, self._answers.get(name, output), self._shorter.get(name, output)),
+            learned.is_guess(stated) or (not known.listed and window == DEFAULT_WINDOW),
+            learned.rate,
+            learned.longest(output),
             known.max_images,
             known.max_request_bytes,
         )
 
-    async def _learn(self, names: Iterable[str], wait: float) -> None:
+    async def _ask_again(self, names: Iterable[str], wait: float) -> None:
         """Have providers asked for windows, and wait for their answers, but not for long."""
         with anyio.move_on_after(wait):
             if self._tasks is None:
@@ -217,7 +185,3 @@ class SessionModels:
         """Close connections."""
         self._tasks = None
         await self._registry.aclose()
-
-
-def _least(tokens: int, before: int | None) -> int:
-    return max(LEAST_WINDOW, tokens if before is None else min(tokens, before))

@@ -35,12 +35,14 @@ class Wanted:
     :ivar context: what to compact; the context as it is where None.
     :ivar must_fit: whether the request cannot be sent as it is.
     :ivar refused: what a provider said there was too much of, whatever we count.
+    :ivar window: tokens, by our count, that it has to fit into; None for the model's window.
     """
 
     trigger: CompactionTrigger
     context: Context | None = None
     must_fit: bool = False
     refused: OverflowLimit | None = None
+    window: int | None = None
 
 
 class Orders:
@@ -74,10 +76,18 @@ class Orders:
         """
         host, refused = self._host, wanted.refused
         context = wanted.context or host.context
+        guessed = wanted.window is not None and wanted.window < active.budget.window
+        if wanted.window is not None and guessed:
+            budget = replace(active.budget, window=wanted.window)
+            longest = min(active.max_output_tokens, max(1, budget.window // 2))
+            active = replace(active, budget=budget, max_output_tokens=longest)
         request = host.request(active, context)
         said = host.settings.compaction_for(active.name)
         options = run.recipe.compaction or CompactionOptions()
-        state = ConversationState.from_context(context, request, active.budget, await read_workspace(context))
+        workspace = await read_workspace(context)
+        state = ConversationState.from_context(
+            context, request, active.budget, workspace, rate=active.rate, guessed=guessed
+        )
         if refused == "bytes" and state.budget.used < state.budget.window:
             # What was refused is taken to fill the window.
             state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))

@@ -70,11 +70,20 @@ class TurnHost(Protocol):
         """Whether an answer that was cut off was so because the window was full, and not at its own limit."""
         ...
 
-    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> None:
-        """Compact or ask for less, since the provider refused the last request or its answer ended for want of room.
+    async def heed(self, refusal: ContextOverflowError) -> bool:
+        """Learn what a refusal of the last request says of the window.
+
+        :returns: whether the same prompt fits with a shorter answer, which the next request asks for; never twice for
+            one prompt.
+        """
+        ...
+
+    async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> bool:
+        """Compact, since the provider refused the last request or its answer ended for want of room.
 
         :param limit: what the provider said there was too much of; None where it took the request.
         :param refusal: what it said, where it refused the request or broke an answer off.
+        :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
         ...

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, Text, new_id
-from acp_agent.errors import AgentError, ContextOverflowError, sentence
+from acp_agent.errors import AgentError, CompactionError, ContextOverflowError, sentence
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import run_calls
@@ -43,6 +43,8 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         try:
             answer = await stream_answer(host, request)
         except ContextOverflowError as error:
+            if await host.heed(error):
+                continue
             if made_room:
                 raise ContextOverflowError(
                     f"{sentence(error)} It was made short in this turn already, and is still too large; what may help "
@@ -52,9 +54,8 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
                     maximum=error.maximum,
                     prompt=error.prompt,
                 ) from error
-            made_room = True
             partial = await _keep_partial(host)
-            await _make_room(host, error)
+            made_room = await _make_room(host, error)
             if partial:
                 await _ask_to_go_on(host)
             continue
@@ -67,8 +68,13 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         if answer.stop_reason in ("max_tokens", "context_overflow"):
             if made_room or not await host.out_of_room(answer):
                 return TurnResult("max_tokens", answer)
-            made_room = True
-            await host.make_room("tokens" if answer.stop_reason == "context_overflow" else None)
+            try:
+                made_room = await host.make_room("tokens" if answer.stop_reason == "context_overflow" else None)
+            except CompactionError:
+                if answer.stop_reason == "context_overflow":
+                    raise
+                # Nothing can give way to more of the answer: it ended at its limit, then.
+                return TurnResult("max_tokens", answer)
             if answer.text.strip():
                 await _ask_to_go_on(host)
             continue
@@ -99,8 +105,8 @@ async def _ask_to_go_on(host: TurnHost) -> None:
     await host.append(ContinuationAsked(new_id("msg"), GO_ON))
 
 
-async def _make_room(host: TurnHost, error: ContextOverflowError) -> None:
+async def _make_room(host: TurnHost, error: ContextOverflowError) -> bool:
     try:
-        await host.make_room(error.limit, error)
+        return await host.make_room(error.limit, error)
     except AgentError as failed:
         raise ContextOverflowError(f"{sentence(error)} {failed}", partial=error.partial, limit=error.limit) from failed

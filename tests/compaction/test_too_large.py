@@ -124,21 +124,18 @@ async def test_a_window_that_a_refusal_makes_probable_is_a_guess_and_one_that_it
     env = {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     name = "anthropic/claude-sonnet-4-5"
     models = SessionModels(Registry(Settings(home=Path("/nowhere")), env), first_wait=0.01)
-    models.learn_stated(name, 50_000)
+    models.learn(name, models.learned(name).states(50_000))
     stated = await models.named(name)
-    models.suspect(name, 9_000)
+    models.learn(name, models.learned(name).suspects(9_000))
     suspected = await models.named(name)
-    models.answered(name, 12_000)
+    models.learn(name, models.learned(name).accepts(12_000))
     answered = await models.named(name)
-    models.narrow(name, 5_000)
-    narrowed = await models.named(name)
     await models.begin_turn()
-    seen = [stated, suspected, answered, narrowed, await models.named(name)]
+    seen = [stated, suspected, answered, await models.named(name)]
     assert [(model.budget.window, model.guessed) for model in seen] == [
         (50_000, False),
         (9_000, True),
         (12_000, True),
-        (5_000, True),
         (12_000, True),
     ]
     await models.aclose()

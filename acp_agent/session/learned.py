@@ -1,0 +1,127 @@
+"""`LearnedWindow`: what a session has learned of one model's window from the requests that it sent.
+
+Owns what refusals and answers teach, whatever their order. Pure: knows no provider, no session and no context; how much
+of it holds how long is said at each method.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from acp_agent.compaction.budget import MARGIN_SHARE, MIN_OUTPUT
+from acp_agent.compaction.estimate import MAX_CALIBRATION
+
+LEAST_WINDOW = 1_000
+"""Tokens: no refusal, however odd, makes a window smaller."""
+DOUBT = 4 / 3
+"""What our count of a refused request may have to be multiplied by, where the provider does not say its own."""
+AFTER_REFUSAL = 4
+"""The part of a stated window that is asked for as an answer, after a request was refused: what is left of the
+conversation may be more than we count, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedWindow:
+    """What is known besides the provider's own word, its table and the configuration.
+
+    :ivar stated: tokens that the provider has said it takes, in a refusal; None where it has said nothing.
+    :ivar suspected: tokens that it is taken to take at most: more was refused, or filled the window.
+    :ivar accepted: tokens that it has had in its window at once, the answer's included.
+    :ivar rate: tokens as the provider counts them for each of our estimate.
+    :ivar answer: longest answer that is asked for; None for the model's own bound.
+    :ivar next_answer: the same, until the model has answered or the turn has ended.
+    """
+
+    stated: int | None = None
+    suspected: int | None = None
+    accepted: int = 0
+    rate: float = 1.0
+    answer: int | None = None
+    next_answer: int | None = None
+
+    def window(self, known: int) -> int:
+        """Tokens of the window: never more than was stated, and never less than was accepted, up to that.
+
+        :param known: tokens that are known without any refusal.
+        """
+        most = self._most(known)
+        return most if self.suspected is None else min(most, max(self.suspected, self.accepted))
+
+    def is_guess(self, known: int) -> bool:
+        """Whether nobody has said that the window is as small as it is taken to be."""
+        return self.window(known) < self._most(known)
+
+    def longest(self, answer: int) -> int:
+        """Upper bound of the next answer, given the model's own."""
+        return min(bound for bound in (answer, self.answer, self.next_answer) if bound is not None)
+
+    # --- what teaches it ---
+
+    def states(self, tokens: int) -> LearnedWindow:
+        """The provider has said how much it takes. Holds while the session is open."""
+        return replace(self, stated=_least(tokens, self.stated))
+
+    def suspects(self, tokens: int) -> LearnedWindow:
+        """More than this was refused without a number, or filled the window. Holds while the session is open; what was
+        accepted nevertheless counts for more."""
+        return replace(self, suspected=_least(tokens, self.suspected))
+
+    def accepts(self, tokens: int) -> LearnedWindow:
+        """The model has answered: prompt and answer together took so many tokens."""
+        return replace(self, accepted=max(tokens, self.accepted), next_answer=None)
+
+    def counts(self, prompt: int, estimate: int) -> LearnedWindow:
+        """The provider has counted a prompt. Holds until it counts another one in a refusal; what its answers count is
+        part of the context.
+
+        :param prompt: its tokens by the provider's count.
+        :param estimate: by ours.
+        """
+        return replace(self, rate=min(MAX_CALIBRATION, max(1.0, prompt / max(1, estimate))))
+
+    def asks_for(self, tokens: int, later: int | None = None) -> LearnedWindow:
+        """The next answer must be no longer than this.
+
+        :param later: upper bound while the session is open; None for none but the model's own.
+        """
+        bounds = [bound for bound in (later, self.answer) if bound is not None]
+        return replace(self, next_answer=tokens, answer=min(bounds, default=None))
+
+    def next_turn(self) -> LearnedWindow:
+        """A turn begins."""
+        return replace(self, next_answer=None)
+
+    def _most(self, known: int) -> int:
+        return known if self.stated is None else min(known, self.stated)
+
+
+def shorter_answer(stated: int, prompt: int | None, used: int, answer: int) -> int | None:
+    """The longest answer beside which a refused prompt fits, where it does and the answer is worth it; None where the
+    conversation has to become short.
+
+    :param stated: tokens that the provider takes.
+    :param prompt: tokens that it has counted before the answer, where it says so.
+    :param used: the same by our count.
+    :param answer: tokens that were asked for.
+    """
+    if prompt is None:
+        if used + answer <= stated:
+            return None
+        prompt = math.ceil(used * DOUBT)
+    room = stated - int(stated * MARGIN_SHARE) - prompt
+    return room if min(MIN_OUTPUT, stated // 4) <= room < answer else None
+
+
+def own_window(stated: int, prompt: int | None, used: int) -> int:
+    """A stated window by our own count, given how much we count of a prompt that did not fit.
+
+    :param prompt: tokens that the provider has counted before the answer, where it says so.
+    :param used: the same by our count.
+    """
+    counted = max(stated, prompt or math.ceil(used * DOUBT))
+    return min(stated, stated * used // counted)
+
+
+def _least(tokens: int, before: int | None) -> int:
+    return max(LEAST_WINDOW, tokens if before is None else min(tokens, before))

@@ -1,0 +1,186 @@
+"""What counts as the one retry of a turn, and what the user is told where it did not help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import AgentError, AgentProcess, connected_agent
+from support.compactions import shown_compactions
+from support.dialogues import asks_for_summary, check_legal, pieces, system_of, texts
+from support.editors import ZED_BETA
+from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+
+MOST = 14_000
+SUMMARY = Reply("# Goal and requirements\nA cart that adds prices.")
+STATES = (
+    "This model's maximum context length is {most} tokens. However, you requested {all} tokens ({prompt} in the "
+    "messages, {answer} in the completion). Please reduce the length of the messages or completion."
+)
+SILENT = "Context size has been exceeded."
+
+
+def size(body: Mapping[str, Any]) -> int:
+    """Tokens of a prompt, about, as the server counts them and we do."""
+    said = sum(len(piece.text) for piece in pieces(body)) + len(system_of(body))
+    return (said + len(json.dumps(body.get("tools", [])))) // 4
+
+
+def room(body: Mapping[str, Any]) -> int:
+    """Tokens that are asked for."""
+    return int(body.get("max_tokens") or body["max_completion_tokens"])
+
+
+def refusal(says: str, body: Mapping[str, Any], most: int = MOST, prompt: int | None = None) -> Reply:
+    """A refusal in these words.
+
+    :param prompt: tokens of the prompt; `size` where not given.
+    """
+    prompt = prompt or size(body)
+    text = says.format(prompt=prompt, answer=room(body), all=prompt + room(body), most=most)
+    return Reply(http_status=400, body={"error": {"message": text, "type": "invalid_request_error", "code": 400}})
+
+
+@asynccontextmanager
+async def session(
+    home: Path, answer: Callable[[Mapping[str, Any]], Reply], window: int = 40_000
+) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
+    """A session with a window of this size, as far as the agent knows, in which nothing is prepared."""
+    config = {"compaction": {"prepare": False}, "models": {"local/chat-test": {"context_window": window}}}
+    (home / "project").mkdir()
+    (home / "project" / "big.txt").write_text("A line of the big file.\n" * 3_000)
+    async with model_server(answer, "chat") as server:
+        server.write_config(home, {"max_output_tokens": 16_000, **config})
+        async with connected_agent(home=home, env=server.env(), capabilities=ZED_BETA) as agent:
+            yield server, agent, await agent.new_session(home / "project")
+
+
+def windows(agent: AgentProcess) -> list[int]:
+    """The meter's window, update by update."""
+    return [int(update["size"]) for update in agent.updates(kind="usage_update")]
+
+
+async def test_a_shorter_answer_is_no_compaction_so_that_a_real_overflow_later_in_the_turn_is_mended(
+    tmp_path: Path,
+) -> None:
+    refused: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        # Of its tokens we count two thirds, so that nothing of ours prevents the refusal.
+        prompt = int(size(body) * 1.6)
+        if prompt + room(body) > MOST:
+            refused.append("prompt" if prompt > MOST else "answer")
+            return refusal(STATES, body, prompt=prompt)
+        if asks_for_summary(body):
+            return SUMMARY
+        usage = Usage(prompt, 5)
+        if texts(body, "result"):
+            return Reply("Done.", usage=usage)
+        return Reply("Next.", tool_calls=[ToolCall("read", {"path": "big.txt"})], usage=usage)
+
+    async with session(tmp_path, answer) as (server, agent, its):
+        assert await agent.prompt(its, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert refused == ["answer", "prompt"]
+        check_legal(server.calls[-1].body)
+        assert windows(agent)[-1] == MOST
+        assert {tuple(shown.statuses) for shown in shown_compactions(agent)} == {("in_progress", "completed")}
+
+
+async def test_a_conversation_that_was_made_short_may_have_less_of_an_answer_asked_for_as_well(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return SUMMARY
+        if not texts(body, "result"):
+            return Reply("Next.", tool_calls=[ToolCall("read", {"path": "big.txt"})], usage=Usage(size(body), 5))
+        asked.append(room(body))
+        if size(body) > MOST:
+            return refusal(STATES, body)
+        # It holds less than it says.
+        return refusal(STATES, body, size(body) + 2_500) if room(body) > 2_500 else Reply("Done.")
+
+    async with session(tmp_path, answer) as (_, agent, its):
+        assert await agent.prompt(its, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert len(asked) == 3
+        assert asked[2] < 2_500 < asked[1]
+        assert [shown.statuses for shown in shown_compactions(agent)] == [["in_progress", "completed"]]
+
+
+async def test_a_provider_that_refuses_whatever_is_asked_of_it_is_not_asked_for_ever(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        # Each time the answer is too long by a little, it says.
+        text = STATES.format(
+            most=MOST, all=MOST + 1, prompt=MOST - int(MOST * 0.02) - room(body) + 1, answer=room(body)
+        )
+        return Reply(http_status=400, body={"error": {"message": text, "type": "invalid_request_error", "code": 400}})
+
+    async with session(tmp_path, answer, MOST) as (server, agent, its):
+        with pytest.raises(AgentError, match="maximum context length is 14000") as error:
+            await agent.prompt(its, "Hello?", 60)
+        assert len(server.calls) == 2
+        assert "made short" not in error.value.message.replace("cannot be made short", "")
+        assert "/compact" not in error.value.message
+
+
+async def test_where_nothing_can_be_made_short_the_user_is_told_so_with_no_window_that_nobody_named(
+    tmp_path: Path,
+) -> None:
+    async with session(tmp_path, lambda body: refusal(SILENT, body)) as (server, agent, its):
+        with pytest.raises(AgentError, match="shorter answer was asked for, and it was refused as well") as error:
+            await agent.prompt(its, "Hello?", 60)
+        first, again = [call.body for call in server.calls]
+        assert texts(first) == texts(again)
+        assert room(again) < room(first)
+        [compaction] = shown_compactions(agent)
+        assert compaction.statuses == ["in_progress", "failed"]
+        for told in (compaction.text, error.value.message):
+            assert "left too little room" in told
+            assert "context window (" not in told
+            assert "/compact" not in told
+        assert set(windows(agent)) == {40_000}
+
+
+async def test_an_answer_that_breaks_off_where_nothing_gives_way_names_no_window_that_nobody_named(
+    tmp_path: Path,
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        return Reply(["Once upon a time. "] * 20, sse_error="context_length_exceeded", fail_after=19)
+
+    async with session(tmp_path, answer) as (_, agent, its):
+        with pytest.raises(AgentError, match="left too little room") as error:
+            await agent.prompt(its, "Tell me a story.", 60)
+        assert "context window (" not in error.value.message
+        assert "/compact" not in error.value.message
+
+
+async def test_an_answer_at_its_limit_in_a_window_where_nothing_gives_way_ends_the_turn(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        return Reply("The first ha", stop="max_tokens", usage=Usage(size(body), 500))
+
+    async with session(tmp_path, answer, 2_700) as (server, agent, its):
+        assert await agent.prompt(its, "Hello?", 60) == {"stopReason": "max_tokens"}
+        assert len(server.calls) == 1
+
+
+async def test_a_prompt_that_has_to_be_cut_leaves_room_for_an_answer(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        live.append(body)
+        if len(live) == 1:
+            return Reply("Half an answ", stop="max_tokens", usage=Usage(size(body), room(body)))
+        return Reply("er.", usage=Usage(size(body), 5))
+
+    live: list[Mapping[str, Any]] = []
+    async with session(tmp_path, answer, MOST) as (_, agent, its):
+        paste = "A pasted line of the log.\n" * 2_500 + "Please look."
+        assert await agent.prompt(its, paste, 60) == {"stopReason": "end_turn"}
+        first, again = live
+        assert room(first) > MOST * 0.22
+        # What is gained is worth a request.
+        assert size(first) - size(again) > 1_500
+        assert agent.text().replace("\n", "").endswith("Half an answer.")
