@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from acp_agent.config.settings import Settings
+from acp_agent.llm.profiles import DEFAULT_WINDOW
 from acp_agent.llm.registry import Registry
 from acp_agent.session.models import SessionModels
 from support.client import AgentError, connected_agent
@@ -102,6 +103,31 @@ async def test_what_a_provider_has_counted_and_would_take_is_sent(tmp_path: Path
         async with connected_agent(home=tmp_path / "second", env=env, capabilities=ZED_BETA) as agent:
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello?") == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("guessed", [True, False], ids=["a guess", "the user's word"])
+async def test_a_window_that_is_a_guess_keeps_nothing_from_being_sent(tmp_path: Path, guessed: bool) -> None:
+    # The provider counts the image's data as well: by far more than a model takes of which nobody knows anything.
+    image = {"type": "image", "data": "A" * 600_000, "mimeType": "image/png"}
+    prompt = [image, {"type": "text", "text": "A line of the log.\n" * 18_000}]
+    name = "anthropic/nobody-knows-it"
+    config: dict[str, Any] = {"compaction": {"prepare": False}}
+    if not guessed:
+        config["models"] = {name: {"context_window": 127_000}}
+    async with model_server(lambda _: Reply("It fits.", usage=Usage(90_000, 5)), "anthropic") as server:
+        server.write_config(tmp_path, config)
+        env = server.env() | {"ACP_AGENT_MODEL": name}
+        async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+            session = await agent.new_session(tmp_path)
+            if guessed:
+                assert await agent.prompt(session, prompt, 30) == {"stopReason": "end_turn"}
+                assert agent.text() == "It fits."
+                assert agent.updates(kind="usage_update")[-1]["size"] == DEFAULT_WINDOW
+            else:
+                with pytest.raises(AgentError, match=r"does not fit the model's context window \(127,000\).*not sent"):
+                    await agent.prompt(session, prompt, 30)
+                assert server.calls == []
+            assert counts(server) > 0
 
 
 @pytest.mark.parametrize(
