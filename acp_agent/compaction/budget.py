@@ -45,7 +45,12 @@ class TokenBudget:
     @property
     def limit(self) -> int:
         """What a request may fill at the very most, so that there is still room for a short answer."""
-        return max(1, self.window - int(self.window * MARGIN_SHARE) - min(MIN_OUTPUT, self.window // 4))
+        return max(1, self.window - int(self.window * MARGIN_SHARE) - self.least_answer)
+
+    @property
+    def least_answer(self) -> int:
+        """The shortest answer that is worth asking for."""
+        return min(MIN_OUTPUT, self.window // 4)
 
     @property
     def roomy(self) -> int:
@@ -91,7 +96,7 @@ class TokenBudget:
         :param wanted: upper bound otherwise.
         """
         room = self.window - used - int(self.window * MARGIN_SHARE)
-        return min(wanted, max(room, min(MIN_OUTPUT, self.window // 4), 1))
+        return min(wanted, max(room, self.least_answer, 1))
 
     def exceeded(self, used: int, threshold: float) -> bool:
         """Whether `used` tokens are more than this share of the usable window."""

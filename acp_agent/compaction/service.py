@@ -206,7 +206,8 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     :raises CompactionError: it may not; says why.
     """
     state, policy = task.state, task.policy
-    if draft.cut is not None and Limits(policy.max_images, policy.max_bytes).exceeded(state.request.messages):
+    limits = Limits(policy.max_images, policy.max_bytes)
+    if draft.cut is not None and limits.exceeded(state.request.messages):
         from acp_agent.compaction.strategies.deterministic import fewer_images
 
         stays = (*(Entry(pin.seq, pin.message) for pin in draft.cut.pinned), *draft.cut.kept)
@@ -216,11 +217,16 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     before, after = state.budget.used, result.tokens_after
     target = target_tokens(state, policy, draft.cut)
     if policy.must_fit and name == LAST_STEP:
-        if after < before and after <= state.budget.limit:
-            return result
-        raise no_room(state, after)
+        if after >= before or after > state.budget.limit:
+            raise no_room(state, after)
+        may_be_sent = before <= state.budget.limit and not limits.exceeded(state.request.messages)
+        if may_be_sent and before - after < state.budget.least_answer:
+            raise CompactionError(
+                f"Too little would be gained: the context would still take {after:,} of {before:,} tokens.",
+                "The history is unchanged.",
+            )
+        return result
     if draft.cut is None:
-        limits = Limits(policy.max_images, policy.max_bytes)
         relieved = limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
         good = (
             after <= target

@@ -137,18 +137,14 @@ class SessionCompaction:
         :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        active = await self._active()
-        used = self._host.used(active)
-        if limit is None:
-            # With less than filled the window there is more of an answer.
-            await self.automatic.make_room(active, limit, used)
-        elif limit != "tokens" or asked is None:
-            await self.automatic.make_room(active, limit)
+        if limit != "tokens" or asked is None:
+            await self.automatic.make_room(await self._active(), limit)
         elif refusal is not None and refusal.maximum is not None:
             learned = self._host.models.learned(asked.name)
             self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
-            window = own_window(refusal.maximum, refusal.prompt, used)
-            await self.automatic.make_room(await self._active(), limit, window)
+            active = await self._active()
+            window = own_window(refusal.maximum, refusal.prompt, self._host.used(active))
+            await self.automatic.make_room(active, limit, window)
         else:
             return await self._make_unknown_room(asked, refusal)
         return True

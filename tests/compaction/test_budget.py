@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.budget import MIN_OUTPUT, TokenBudget
+from acp_agent.compaction.budget import ANSWER_ROOM, MIN_OUTPUT, TokenBudget
 
 windows = st.integers(-5, 2_000_000)
 counts = st.integers(-1_000, 4_000_000)
@@ -42,6 +42,15 @@ def test_a_request_at_the_limit_still_gets_an_answer_that_is_worth_it(window: in
     budget = TokenBudget(window, wanted)
     assert budget.limit + budget.output(budget.limit, wanted) <= window
     assert budget.output(budget.limit, wanted) >= min(wanted, MIN_OUTPUT)
+
+
+@given(st.integers(1, 2_000_000), st.integers(0, 200_000))
+def test_what_is_over_the_limit_is_brought_below_it_with_room_for_a_longer_answer(window: int, wanted: int) -> None:
+    budget = TokenBudget(window, wanted)
+    assert 1 <= budget.roomy <= budget.limit
+    if window >= 1_000:
+        assert budget.output(budget.roomy, wanted) >= min(wanted, ANSWER_ROOM, window // 4 - 1)
+        assert budget.roomy > window * 0.7, "no more is given up than an answer is likely to need"
 
 
 def test_the_parts_of_a_budget_are_those_of_the_request() -> None:

@@ -101,6 +101,20 @@ def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(c
     assert used_tokens(log.context, 0) == 1_200 + 1_004
 
 
+def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_counts_show_it() -> None:
+    log = LogBuilder()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == (96 + 2_004) * 1.5
+    log.step("One.", usage=Usage(2_000, 0))
+    log.end()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == 2_000 + 2_004 * 1.5
+    log.step("Two.", usage=Usage(2_000 + 2 * 2_009, 0))
+    log.end()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == pytest.approx(6_018 + 2_004 * 2, abs=2)
+
+
 def test_images_count_wherever_they_stand() -> None:
     image = Image("iVBO", "image/png")
     messages: list[Message] = [

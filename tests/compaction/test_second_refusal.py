@@ -168,19 +168,57 @@ async def test_an_answer_at_its_limit_in_a_window_where_nothing_gives_way_ends_t
         assert len(server.calls) == 1
 
 
-async def test_a_prompt_that_has_to_be_cut_leaves_room_for_an_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fills", [True, False], ids=["it fills the window", "it says little"])
+async def test_a_prompt_that_has_to_be_cut_leaves_room_for_an_answer(tmp_path: Path, fills: bool) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         live.append(body)
         if len(live) == 1:
-            return Reply("Half an answ", stop="max_tokens", usage=Usage(size(body), room(body)))
+            return Reply("Half an answ", stop="max_tokens", usage=Usage(size(body), room(body) if fills else 3))
         return Reply("er.", usage=Usage(size(body), 5))
 
     live: list[Mapping[str, Any]] = []
     async with session(tmp_path, answer, MOST) as (_, agent, its):
         paste = "A pasted line of the log.\n" * 2_500 + "Please look."
-        assert await agent.prompt(its, paste, 60) == {"stopReason": "end_turn"}
-        first, again = live
-        assert room(first) > MOST * 0.22
-        # What is gained is worth a request.
-        assert size(first) - size(again) > 1_500
-        assert agent.text().replace("\n", "").endswith("Half an answer.")
+        result = await agent.prompt(its, paste, 60)
+        assert room(live[0]) > MOST * 0.22
+        if fills:
+            assert result == {"stopReason": "end_turn"}
+            assert agent.text().replace("\n", "").endswith("Half an answer.")
+            # What is gained is worth a request.
+            assert size(live[0]) - size(live[1]) > 1_500
+        else:
+            assert result == {"stopReason": "max_tokens"}
+            assert len(live) == 1
+            assert [shown.statuses for shown in shown_compactions(agent)] == [["in_progress", "completed"]]
+
+
+async def test_an_answer_at_its_limit_ends_the_turn_where_too_little_would_be_gained(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply(http_status=400)
+        if "Tell me." in texts(body)[-1]:
+            return Reply("Half an answ", stop="max_tokens", usage=Usage(size(body), 300))
+        return Reply("The cart adds prices. " * 90, usage=Usage(size(body), 500))
+
+    async with session(tmp_path, answer, MOST) as (server, agent, its):
+        assert await agent.prompt(its, "Hello?", 60) == {"stopReason": "end_turn"}
+        paste = "A pasted line of the log.\n" * 1_100 + "Tell me."
+        assert await agent.prompt(its, paste, 60) == {"stopReason": "max_tokens"}
+        assert len([call for call in server.calls if not asks_for_summary(call.body)]) == 2
+        begun = len(server.calls)
+        assert await agent.prompt(its, "And now?", 60) == {"stopReason": "end_turn"}
+        assert texts(server.calls[begun].body)[0] == "Hello?", "nothing was changed"
+
+
+async def test_a_refusal_that_names_no_window_gives_the_receipt_none_to_name(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if size(body) > 9_000:
+            return refusal(SILENT, body)
+        return SUMMARY if asks_for_summary(body) else Reply("The cart adds prices. " * 450, usage=Usage(size(body), 5))
+
+    async with session(tmp_path, answer, 200_000) as (_, agent, its):
+        for _ in range(4):
+            assert await agent.prompt(its, "And now?", 60) == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(agent)
+        assert "cannot be summarised in one piece" in compaction.receipt
+        assert "summarise it," in compaction.receipt

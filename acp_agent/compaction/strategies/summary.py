@@ -62,9 +62,10 @@ class _Dialogue:
         state = task.state
         used = state.budget.used + round(added_tokens * max(1.0, state.calibration))
         if used > task.window:
+            size = "" if state.guessed and task.writer is None else f" ({task.window:,})"
             raise SummaryOverflowError(
                 f"The conversation (about {used:,} tokens) does not fit the window of the model that is to summarise "
-                f"it ({task.window:,}), so it cannot be summarised in one piece.",
+                f"it{size}, so it cannot be summarised in one piece.",
                 "The history is unchanged.",
             )
         limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
