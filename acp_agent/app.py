@@ -125,6 +125,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
         peer = Peer(transport, router, error_mapper=to_rpc_error)
         agent.connect(peer)
         tasks.start_soon(_close_on_signal, peer)
+        tasks.start_soon(_stop_at_the_end, peer, agent)
         await peer.run()
         tasks.cancel_scope.cancel()
 
@@ -162,6 +163,12 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
     except ConfigError:
         do_not_log()
         return None
+
+
+async def _stop_at_the_end(peer: Peer, agent: Agent) -> None:
+    """End the turns while the editor is given a moment to read what is left."""
+    await peer.ended.wait()
+    agent.disconnected()
 
 
 async def _close_on_signal(peer: Peer) -> None:

@@ -7,11 +7,13 @@ client costs as little as possible of what is measured. Knows nothing of the age
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -161,6 +163,14 @@ class Agent:
         if self.process.returncode != 0:
             raise RuntimeError(f"the agent exited with status {self.process.returncode}")
         return at
+
+    def ignore_output(self) -> None:
+        """Read no further, as an editor that hangs; the pipe fills."""
+        asyncio.get_running_loop().remove_reader(self._out)
+
+    def unread(self) -> int:
+        """Bytes that wait in its output pipe."""
+        return int.from_bytes(fcntl.ioctl(self._out, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def stop_reading(self) -> None:
         """Let go of its output."""

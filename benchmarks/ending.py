@@ -1,4 +1,5 @@
-"""The end in mid-turn, while a shell command runs: how long it takes, and what is left of the command."""
+"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, while modules
+are being loaded; and in mid-answer with an editor that reads no further."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from benchmarks.model_server import JsonObject, Reply
 from benchmarks.processes import descendants, living
 from benchmarks.table import Figure
 
+FLOOD = ("word " * 200,) * 2_000
+"""Deltas that fill the pipe to an editor many times over."""
 COMMAND = "sleep 297 & sleep 298; wait"
 
 
@@ -23,7 +26,42 @@ async def ending(bench: Bench) -> list[Figure]:
         Figure("  processes left behind", "", eof_left, 0),
         Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 100, "16 pi-acp"),
         Figure("  processes left behind", "", term_left, 0, "pi-acp 0, codex-acp 2"),
+        Figure("exit on EOF right behind session/new", "ms", await _end_at_once(bench), 100),
+        Figure("exit on EOF in mid-turn, output not read", "ms", await _end_unread(bench), 100),
     ]
+
+
+async def _end_at_once(bench: Bench) -> list[float]:
+    waits: list[float] = []
+    for _ in range(bench.fewer):
+        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+            await agent.initialize()
+            await agent.new_session(home.project)
+            asked = agent.close_stdin()
+            waits.append((await agent.exited() - asked) * 1000)
+    return waits
+
+
+async def _end_unread(bench: Bench) -> list[float]:
+    waits: list[float] = []
+    bench.model.reply = lambda _: Reply(FLOOD, hangs=True)
+    for _ in range(bench.fewer):
+        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+            await agent.initialize()
+            session_id, _ = await agent.new_session(home.project)
+            answering = asyncio.ensure_future(agent.until(_says))
+            turn = asyncio.ensure_future(agent.prompt(session_id, "Go on and on."))
+            await answering
+            agent.ignore_output()
+            held = -1
+            while held != agent.unread() or not held:
+                held = agent.unread()
+                await asyncio.sleep(0.2)
+            asked = agent.close_stdin()
+            waits.append((await agent.exited() - asked) * 1000)
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+    return waits
 
 
 async def _end(bench: Bench, end: Callable[[Agent], float]) -> tuple[list[float], list[float]]:
@@ -48,6 +86,10 @@ async def _end(bench: Bench, end: Callable[[Agent], float]) -> tuple[list[float]
             turn.cancel()
             await asyncio.gather(turn, return_exceptions=True)
     return waits, left
+
+
+def _says(update: JsonObject) -> bool:
+    return update["sessionUpdate"] == "agent_message_chunk"
 
 
 def _runs(update: JsonObject) -> bool:

@@ -70,6 +70,7 @@ class Peer:
 
     :param transport: moves the lines; `run` closes it.
     :param router: what can be asked of this end.
+    :ivar ended: set once the connection has ended; `run` may still be writing what is left.
     :param error_mapper: says what an exception that a handler did not expect looks like on the wire. It is also
         called for a notification's exception, which nobody is told about, so that it can be logged.
     """
@@ -87,6 +88,7 @@ class Peer:
         self._running: set[anyio.CancelScope] = set()
         self._waiting_errors = 0
         self._closed = False
+        self.ended = anyio.Event()
         self._reading = anyio.CancelScope()
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -340,6 +342,7 @@ class Peer:
 
     def _disconnect(self) -> None:
         self._closed = True
+        self.ended.set()
         for pending in self._pending.values():
             pending.answered.set()
         self._outbox.drain()

@@ -83,6 +83,11 @@ class Agent:
         """The handshake was answered elsewhere; these were its params."""
         self._capabilities = Capabilities.of(params)
 
+    def disconnected(self) -> None:
+        """The connection has ended: nobody waits for what the sessions do."""
+        if self._manager is not None:
+            self._manager.stop()
+
     def register(self, router: Router) -> None:
         """Add every method that an editor may call."""
         router.register(methods.INITIALIZE, *self._open_route(methods.INITIALIZE, self._initialize))
@@ -162,18 +167,10 @@ class Agent:
         return results.list_sessions_result(rows, next_cursor=page.next_cursor)
 
     def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
-        async def work(manager: SessionManager) -> JsonValue:
-            await manager.close(params.session_id)
-            return {}
-
-        return self._alone(params.session_id, work)
+        return self._alone(params.session_id, lambda manager: _nothing(manager.close(params.session_id)))
 
     def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
-        async def work(manager: SessionManager) -> JsonValue:
-            await manager.delete(params.session_id)
-            return {}
-
-        return self._alone(params.session_id, work)
+        return self._alone(params.session_id, lambda manager: _nothing(manager.delete(params.session_id)))
 
     # --- turns ---
 
@@ -289,7 +286,8 @@ class Agent:
                 await session.host.tell("MCP servers are not supported by this version of acp-agent.")
             (await self._sessions()).prewarm(session)
             # What the first prompt is read with.
-            await anyio.to_thread.run_sync(methods.METHODS[methods.SESSION_PROMPT].params_model)
+            prompt = methods.METHODS[methods.SESSION_PROMPT]
+            await anyio.to_thread.run_sync(prompt.params_model, abandon_on_cancel=True)
 
         call.after_response(follow)
 
@@ -335,6 +333,11 @@ def to_rpc_error(error: Exception) -> RpcError:
 
 async def _done(value: T) -> T:
     return value
+
+
+async def _nothing(work: Awaitable[None]) -> JsonValue:
+    await work
+    return {}
 
 
 def _itself(session: Session) -> Session:

@@ -271,7 +271,8 @@ class SessionHost:
     async def library(self) -> RecipeLibrary:
         """The recipes of the session's directory. Read on first use: a new session does not wait for it."""
         if self._library is None:
-            library = await anyio.to_thread.run_sync(self._services.library, self.settings)
+            # It loads YAML and templates as well, for which the end of the process does not wait.
+            library = await anyio.to_thread.run_sync(self._services.library, self.settings, abandon_on_cancel=True)
             for error in library.errors:
                 _log.warning("recipe left out: %s", error)
                 await self.tell(f"A recipe was left out. {error}")

@@ -125,6 +125,11 @@ class SessionManager:
         await _to_its_end(partial(self._close_if_open, session_id))
         await self._services.store.delete(session_id)
 
+    def stop(self) -> None:
+        """Let every session end, since the process does; the task group tells when they have."""
+        for session in self._open.values():
+            session.stop()
+
     async def replay(self, session: Session) -> None:
         """Show a session's whole log to its client."""
         await session.replay(self._services.store.events(session.session_id))

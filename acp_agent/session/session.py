@@ -94,6 +94,10 @@ class Session:
             finally:
                 self._release()
 
+    def stop(self) -> None:
+        """End the running turn and take no more prompts, since the process ends; `serve` returns when that is done."""
+        self._serving.cancel()
+
     async def close(self) -> None:
         """Answer every prompt with `cancelled`, end the running turn, take no more, and show nothing any more."""
         self._release()

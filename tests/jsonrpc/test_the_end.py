@@ -138,4 +138,7 @@ async def test_the_end_does_not_wait_for_a_client_that_does_not_read() -> None:
         await client.send(request(1, "flood"))
         await anyio.wait_all_tasks_blocked()
         await client.end_input()
+        # What else has to end does so meanwhile.
+        await client.peer.ended.wait()
+        assert not client.finished.is_set()
         await client.finished.wait()
