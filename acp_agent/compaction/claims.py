@@ -5,6 +5,8 @@ that also stand in one message of the user, as a share of all of them; at least 
 only a tool or the assistant wrote do not count, except that a "yes" of the user takes in what the assistant had said
 before it. What stands in quotation marks must be found in the user's words as it is.
 
+What it says that the user did *not* ask for is a claim as well, which `provenance_denials` judges.
+
 A claim in another language than the user's messages cannot be measured so: then only its quotes, identifiers and
 numbers are looked up in the user's messages, and a claim that has none is let pass.
 """
@@ -15,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from acp_agent.compaction.provenance_denials import contradicts, denied
 from acp_agent.compaction.provenance_source import Said, Source
 from acp_agent.compaction.provenance_words import (
     AGREED,
@@ -42,19 +45,23 @@ _NAMED = re.compile(r"`([^`\n]+)`|\b(\w*[a-z\d]_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A
 class Claim:
     """A sentence at `[start, end)` that says what the user said, and in which language it says so.
 
-    :ivar text: the sentence, or what is left of it behind a part that says what the user did not say.
+    :ivar text: the sentence, or what is left of it behind a part that says what the user did not say; empty where that
+        is all of it.
+    :ivar denied: what it says that the user did not ask for (`denies_asking`) or mention.
     """
 
     start: int
     end: int
     text: str
     language: str
+    denied: str = ""
+    denies_asking: bool = False
 
 
 def claims(text: str, start: int, end: int) -> Iterator[Claim]:
     """The sentences in a block of a summary that say what the user asked for, said, preferred or decided.
 
-    "If the user asks" and "the user has not said" claim nothing; what the rest of such a sentence says is one.
+    "If the user asks" and "the user has not answered" claim nothing; what the rest of such a sentence says is one.
 
     :param text: the summary, its code marks left in.
     :param start: where the block begins; `end` likewise.
@@ -65,12 +72,20 @@ def claims(text: str, start: int, end: int) -> Iterator[Claim]:
             said = _claimed(sentence) if language == "en" else 0 if pattern.search(sentence) else None
             if said is None:
                 continue
-            yield Claim(first, last, sentence[said:], language)
+            yield Claim(first, last, sentence[said:], language, *denied(sentence))
             break
+        else:
+            what, asking = denied(sentence)
+            if what.strip():
+                yield Claim(first, last, "", "en", what, asking)
 
 
 def is_supported(claim: Claim, source: Source) -> bool:
     """Whether a message of the user is behind a claim, by the measure that this module describes."""
+    if claim.denied and contradicts(claim.denied, [one.text for one in source.said], _keys, asking=claim.denies_asking):
+        return False
+    if not claim.text:
+        return True
     quotes = [next(filter(None, match.groups())) for match in _QUOTED.finditer(claim.text)]
     if not all(source.has_user_quote(quote) for quote in quotes if len(quote.split()) > 1):
         return False

@@ -5,7 +5,8 @@ the user said that no message of the user is behind. It asks no model; what is d
 choice: `mark` them, ask once with `mend_request`, or reject the summary.
 
 Limits: a piece is looked up, not understood. A number that stands anywhere in the source passes whatever it counts,
-unless it is an exit status or a small count of results of tests; and prose without any piece is not checked.
+unless it is an exit status or a small count of results of tests; that there were none is believed where any result says
+that all went well; and prose without any piece is not checked.
 
 Citations of the log's entries are `[#12]` and `[#12-#20]`, by their seq.
 """
@@ -118,7 +119,7 @@ def _stands(piece: Piece, source: Source) -> bool:
         case "identifier":
             return source.has_name(piece.value) or (is_coded(piece.value) and source.has_quote(piece.value))
         case "number" if piece.counts:
-            return source.has_count(piece.value, piece.counts)
+            return source.has_count(piece.value, piece.counts) or (piece.value == "0" and piece.counts in source.none)
         case "number":
             return source.has_number(piece.value)
         case "url":

@@ -54,7 +54,7 @@ def vouched(summary: str) -> Vouched:
             if any(claim.start < one <= place for one in doubted):
                 kept.append(summary[at:start])
                 at = end
-            else:
+            elif claim.text:  # what the user did not ask for is nothing that the user said
                 passed.append(unmarked.text[claim.start : claim.end])
     kept.append(summary[at:])
     return Vouched(without_doubtful("".join(kept)), tuple(passed))

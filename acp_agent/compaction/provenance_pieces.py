@@ -299,9 +299,9 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Itera
     first = start + match.start(1)
     counts = _counts(text, start, start + len(said))
     digits = len(re.sub(r"\D", "", number))
-    # Few tools print that there was none, or count a single error.
-    uncounted = ("0", "1") if counts == "error" else ("0",)
-    if counts == "exit" or (counts and digits == 1 and number not in uncounted):
+    # Few tools count a single error, or say that nothing has passed.
+    uncounted = {"error": "1", "pass": "0"}.get(counts)
+    if counts == "exit" or (counts and digits == 1 and number != uncounted):
         yield Piece("number", offset + first, offset + first + len(number), number, code, counts)
     elif digits > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
         yield Piece("number", offset + first, offset + first + len(number), number, code)

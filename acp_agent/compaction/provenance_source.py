@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import assert_never
 
+from acp_agent.compaction.provenance_none import is_run, said_of_none
 from acp_agent.compaction.provenance_texts import said_by, texts_of
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -66,6 +68,7 @@ class Source:
     :ivar words: the words of each text, and `ends` where the next text begins in `text`.
     :ivar digits: numbers at the beginning of words such as `30s` and `v3`.
     :ivar said: what the user said, oldest first.
+    :ivar none: of `fail` and `error` what some result says that there was none of, in whatever words.
     """
 
     text: str
@@ -76,6 +79,7 @@ class Source:
     digits: frozenset[str]
     said: tuple[Said, ...]
     user_folded: str
+    none: frozenset[str]
 
     @classmethod
     def of(
@@ -83,6 +87,7 @@ class Source:
         entries: Sequence[Entry],
         *,
         extra: Iterable[str] = (),
+        results: Iterable[str] = (),
         user_texts: Iterable[str] = (),
         reported: Iterable[str] = (),
     ) -> Source:
@@ -93,7 +98,8 @@ class Source:
 
         :param entries: what is summarised, and what is kept behind it.
         :param extra: other texts that the model saw or that are known: the system prompt, the working directory, an
-            earlier summary, the ledger, the plan.
+            earlier summary, the plan.
+        :param results: the same, of what is recorded of the results of tools: the ledger.
         :param user_texts: what counts as the user's words and is no message any more: pins, rules and requests that a
             session carries on, and the project's instruction files.
         :param reported: what an earlier summary said of the user and its check let pass: behind what a later one says
@@ -103,8 +109,14 @@ class Source:
         texts = [_MARKED.sub(" ", text) for text in extra]
         texts += [one.text for one in said]
         said += [Said(text) for text in reported]
-        before = ""
+        before, ran = "", [_MARKED.sub(" ", text) for text in results]
+        texts += ran
+        calls: dict[str, ToolCall] = {}
         for entry in entries:
+            if isinstance(entry.message, AssistantMessage):
+                calls |= {call.id: call for call in entry.message.tool_calls}
+            elif isinstance(entry.message, ToolResult) and is_run(calls.get(entry.message.call_id)):
+                ran += texts_of(entry)
             texts += [_MARKED.sub(" ", text) if entry.summary else text for text in texts_of(entry)]
             match entry.message:
                 case UserMessage() if not entry.summary:
@@ -132,6 +144,7 @@ class Source:
             digits=frozenset(found[1] for word in all_words if (found := _LEADING_DIGITS.match(word))),
             said=tuple(said),
             user_folded=_fold("\n".join(_normal(one.text) for one in said)),
+            none=said_of_none(ran),
         )
 
     def has_name(self, name: str) -> bool:

@@ -34,7 +34,12 @@ PATTERNS = {
         r"|\b(?:the|our) (?:developer|owner|human)(?: \w+ly| also| then)? (?:requested|requests|told|wants)\b"
         r"|\b(?:we|I)(?: (?:was|were)|['’]ve been| ha(?:ve|d) been)(?: also| then| \w+ly)? (?:asked|instructed|ordered|"
         r"requested|told)\b"
-        r"|\bas (?:was )?(?:\w+ly )?(?:asked(?: for)?|instructed|ordered|requested)\b(?! (?:by|in|from|with)\b)"
+        r"|\bas (?:was )?(?:\w+ly )?(?:agreed(?: upon| on)?|asked(?: for)?|instructed|ordered|requested)\b"
+        r"(?! (?:by|in|from|with)\b)"
+        r"|\b(?:agreed|agreement|arranged|settled) with the (?:user|developer|owner|client)\b"
+        r"|\b(?:we|I)(?: ha(?:ve|d)|['’]ve)?(?: also| then)? agreed (?:on|that|to|upon)\b|\bit was agreed\b"
+        r"|\bthe (?:assignment|job|task)s? (?:(?:that|which|as) )?(?:(?:was|were) )?(?:assigned|given|set)\b"
+        r"|\bthe (?:assigned|given) (?:assignment|job|task)s? (?:is|was|are|were)\b"
         r"|\b(?:according to|per) the user\b",
         re.IGNORECASE,
     ),
@@ -42,18 +47,37 @@ PATTERNS = {
         r"\b(?:[Dd](?:er|ie|em|en)|[Dd]es|[Vv]om) (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b[^.!?]{0,160}?"
         r"\b(?:bat|gebeten|möchte|wollte|will|gewollt|wünscht|wünschte|gewünscht|verlangt|verlangte|sagte|sagt|gesagt|fordert|"
         r"forderte|gefordert|entschied|entschieden|bevorzugt|bevorzugte|besteht|bestand|bestanden|genehmigt|"
-        r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht)\b"
+        r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht|angefordert|angeordnet|"
+        r"angewiesen|beschlossen|erbeten|festgelegt|freigegeben|gebilligt|untersagt|vereinbart|vorgegeben|vorgeschlagen|"
+        r"zugestimmt)\b"
+        r"|\b(?:Anforderung(?:en)?|Anweisung(?:en)?|Auftrag|Bitten?|Einverständnis|Entscheidung(?:en)?|Freigabe|"
+        r"Genehmigung|Regeln?|Verlangen|Vorgaben?|Wunsche?s?|Wünschen?|Zustimmung) (?:des|der|vom)"
+        r" (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b"
+        r"|\b[Ww]ie (?:(?:vom|von dem) (?:Benutzer|Nutzer|Anwender) )?(?:abgesprochen|besprochen|gefordert|gewünscht|"
+        r"verlangt|vereinbart)\b"
+        r"|\b(?:[Ll]aut|[Gg]emäß) (?:[Dd]em )?(?:Benutzer|Nutzer|Anwender)(?:in)?\b"
+        r"|\b[Ww]unschgemäß\b|\b[Mm]it dem (?:Benutzer|Nutzer|Anwender) (?:abgesprochen|besprochen|vereinbart)\b"
     ),
     "fr": re.compile(
         r"\b(?:l['’]|par l['’])utilisat(?:eur|rice)\b[^.!?]{0,40}?\b(?:demandé|demande|demandait|veut|voulait|voulu|"
         r"souhaite|souhaitait|dit|préfère|préférait|préféré|décidé|insiste|insisté|exige|exigé|approuvé|confirmé|"
-        r"refusé|autorisé)\b",
+        r"refusé|autorisé)\b"
+        r"|\b(?:approuv|autoris|confirm|décid|demand|exig|préfér|refus|souhait|valid)ée?s?\b[^.!?]{0,40}?"
+        r"\bpar l['’]utilisat(?:eur|rice)\b|\b(?:choisi|requis|voulu)e?s? par l['’]utilisat(?:eur|rice)\b"
+        r"|\b(?:accord|choix|consignes?|décisions?|demandes?|exigences?|instructions?|règles?|souhaits?|volonté)"
+        r" de l['’]utilisat(?:eur|rice)\b"
+        r"|\b(?:d['’]après|selon) l['’]utilisat(?:eur|rice)\b|\bcomme (?:convenu|demandé|souhaité)\b"
+        r"|\bconvenu avec l['’]utilisat(?:eur|rice)\b",
         re.IGNORECASE,
     ),
     "es": re.compile(
         r"\b(?:el usuario|la usuaria)\b[^.!?]{0,40}?\b(?:pidió|pide|pedido|quiere|quería|querido|solicitó|"
         r"solicita|solicitado|dijo|dice|dicho|prefiere|prefería|decidió|decidido|insistió|insiste|aprobó|aprobado|exige|exigió|confirmó|"
-        r"rechazó|desea)\b",
+        r"rechazó|desea)\b"
+        r"|\b(?:aprobad|confirmad|decidid|exigid|pedid|preferid|querid|solicitad)[oa]s? por (?:el usuario|la usuaria)\b"
+        r"|\b(?:acuerdo|decisión|deseos?|instrucci(?:ón|ones)|órdenes|petición|reglas?|solicitud)"
+        r" (?:del usuario|de la usuaria)\b"
+        r"|\b(?:según (?:el usuario|la usuaria)|como se (?:acordó|pidió|solicitó))\b",
         re.IGNORECASE,
     ),
 }
@@ -71,7 +95,7 @@ ALSO = re.compile(
 SUPPOSED = re.compile(r"\b(?:if|when|whenever|unless|until|whether|any|each|every|a)\s+(?:the\s+)?\Z", re.IGNORECASE)
 NOT_SO = re.compile(r"(?:\b(?:not|never|nor)|n['’]t)\s+(?:\w+\s+)?\Z", re.IGNORECASE)
 AGREED = re.compile(
-    r"\b(?:accept|agree|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
+    r"\b(?:accept|agree|arranged|settled|vereinbart|besprochen|abgesprochen|zugestimmt|einverst|zustimm|convenu|accord|acord|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
     r"approuv|autoris|décid|aprob|decidi)",
     re.IGNORECASE,
 )
@@ -90,24 +114,30 @@ them then there these they this those through to too under until up us use used 
 where whether which while who why will with without would you your user users asks wants wanted want requested
 requests request said says insisted insists prefers preferred decided approved told instructed required requires
 require specified stated mentioned confirmed agreed rejected wishes ask requirement instruction goal task issue
-session work working implement implemented described
+session work working implement implemented described given assigned set arranged settled agreement
 """
 _DE_STOPS = """
 aber alle als also am an auch auf aus bei bis bitte da damit das dass dem den der des die dies diese dieser doch durch
 ein eine einem einen einer es für hat haben hatte ich ihr im in ist ja kann kein keine man mit mich mir muss nach
 nicht noch nur ob oder ohne sein sich sie sind so soll sollen sollte über um und uns unter vom von vor war was weil
 wenn werden wie wir wird wurde zu zum zur zuerst benutzer nutzer möchte wollte will sagte bat gebeten darum verlangt
-gewünscht entschied bestätigt genehmigt
+gewünscht entschied bestätigt genehmigt benutzers nutzers nutzerin anwender anwenders wunsch wunsche wünsche wünschen
+anforderung anweisung auftrag bitten einverständnis entscheidung freigabe genehmigung regel regeln verlangen verlangte
+vorgabe vorgaben zustimmung laut gemäß wunschgemäß vereinbart besprochen abgesprochen gefordert angefordert angeordnet
+beschlossen festgelegt freigegeben gebilligt vorgegeben vorgeschlagen zugestimmt wurden worden
 """
 _FR_STOPS = """
 à au aussi aux avec avoir c ce cette ces comme d dans de des du elle en est et être il ils j je l la le les leur mais
 me n ne nous on ou où par pas plus pour qu que qui s sa sans se ses son sont sur tout tous toutes un une vous y a été
-utilisateur demandé demande veut voulait souhaite dit préfère décidé
+utilisateur demandé demande veut voulait souhaite dit préfère décidé utilisatrice demandée demandés demandées selon
+après comme convenu accord choix consignes décision exigences instructions souhait souhaits volonté
+approuvé validé exigé
 """
 _ES_STOPS = """
 a al como con cuando de del desde donde el ella en entre es esta este está esto ha han hay la las lo los más me mi no
 nos o para pero por porque que qué se ser si sin sobre son su sus también todo todos un una y ya usuario pidió pide
-quiere quería solicitó dijo prefiere decidió
+quiere quería solicitó dijo prefiere decidió usuaria pedido solicitado solicitada según petición solicitud acuerdo
+decisión deseo acordó fue fueron sido
 """
 STOP_WORDS = {
     "en": frozenset(_EN_STOPS.split()),

@@ -56,8 +56,9 @@ def source_of(state: ConversationState) -> Source:
     earlier = [vouched(text) for text in _past(state, recorded=False)]
     # A request may long have left the budget of what is quoted; the summary that told of it was checked against it.
     reported = [claim for one in earlier for claim in one.claims]
-    known = [state.request.system, *(one.text for one in earlier), *_past(state, recorded=True)]
-    return Source.of(said, extra=[*known, *plan, *notes, *workspace, facts], user_texts=user_texts, reported=reported)
+    known = [state.request.system, *(one.text for one in earlier), *plan, *notes, *workspace]
+    ran = [*_past(state, recorded=True), facts]
+    return Source.of(said, extra=known, results=ran, user_texts=user_texts, reported=reported)
 
 
 def instruction_files(system: str) -> tuple[str, ...]:

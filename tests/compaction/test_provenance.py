@@ -93,7 +93,7 @@ def _flags(summary: str) -> list[tuple[str, str]]:
         "Python 3.11, v3.11.4, 3.2.1, v3.2, port 8443, 127.0.0.1:8443, 2026-03-17, 118-140",
         # Results of tests, exit statuses, codes of errors and tickets.
         "14 passed, 3 failed, **3** of 14 tests failed, failures=4, 4 tests failed, Failed: 3, 5 errors, 5 type errors",
-        "exit code 1, exited with 1, exit status: 1; 0 failed, 0 errors, 1 error; step 7 failed, attempt 2 failed",
+        "exit code 1, exited with 1, exit status: 1; 0 passed, 1 error; step 7 failed, attempt 2 failed",
         "7 files with errors, UTF-8, SHA-256, SHA256, UTC-8, ES2022, L118, E1103, TS2345, PROJ-78, CVE-2031-40123",
         # Addresses, also the beginning of one.
         "<https://docs.example.org/orm/joins?lang=en#select_related>, https://docs.example.org/orm/joins.",
@@ -155,6 +155,7 @@ def test_what_the_source_contains_is_not_flagged(honest: str) -> None:
         ),
         ("28 and 284 and 2026-03-18, 118-141", [("number", "28"), ("number", "2026-03-18"), ("number", "141")]),
         ("14 passed, 7 failed, 3 passed", [("number", "7"), ("number", "3")]),
+        ("14 passed, 0 failed, **0 errors**, failures: 0", [("number", "0")] * 3),
         ("**2** of the 14 tests failed; failures: 9", [("number", "2"), ("number", "9")]),
         ("9 errors, 7 unit tests passed", [("number", "9"), ("number", "7")]),
         ("exit code 2, exited with status 0, exit 12", [("number", "2"), ("number", "0"), ("number", "12")]),

@@ -201,3 +201,73 @@ def test_what_is_planted_is_flagged_and_what_is_true_is_not(
     text, _ = _summary(own + planted)
     true = len(own) * len(SENTENCES)
     assert len(check(text, source)) - len(check(_summary(planted)[0], source)) <= 0.05 * true
+
+
+NONE = ("0 failed", "0 errors", "0 tests failed", "0 type errors", "failures: 0", "**0** of 212 tests failed")
+
+
+@pytest.mark.parametrize("messages", [TIDES, QUEUE], ids=["tides", "queue"])
+def test_that_nothing_failed_is_flagged_where_no_result_says_so(messages: tuple[Message, ...]) -> None:
+    source = Source.of([Entry(seq, message) for seq, message in enumerate(messages, 1)])
+    for none, sentence in itertools.product(NONE, SENTENCES):
+        flags = [flag.text for flag in check(sentence.format(none), source)]
+        assert "0" in flags, none
+
+
+WELL = (
+    "215 passed in 18.02s",
+    "============ 215 passed, 3 skipped in 18.02s ============",
+    "Tests: 98 passed, 98 total",
+    "Ran 98 tests in 0.4s\n\nOK",
+    "ok  \texample.org/shop\t0.31s",
+    "test result: ok. 98 passed; 0 failed; 0 ignored",
+    "  98 passing (2s)",
+    "# pass 98\n# fail 0\n# errors 0",
+    "1..98\nok 1 - adds up\n# passed: 98",
+)
+
+
+@pytest.mark.parametrize("messages", [TIDES, QUEUE], ids=["tides", "queue"])
+@pytest.mark.parametrize("said", WELL)
+def test_that_nothing_failed_is_true_where_a_later_run_passed(messages: tuple[Message, ...], said: str) -> None:
+    again = (AssistantMessage("a9", (ToolCall("c9", "shell", {"command": "make"}),)), ToolResult("c9", (Text(said),)))
+    source = Source.of([Entry(seq, message) for seq, message in enumerate((*messages, *again), 1)])
+    text, _ = _summary(("0 failed", "0 errors", "0 tests failed"))
+    assert check(text, source) == ()
+
+
+@pytest.mark.parametrize(
+    "said", ["All checks passed!", "Success: no issues found", "    Finished dev", "exit status: 0"]
+)
+def test_that_there_were_no_errors_is_true_where_a_check_went_well_and_says_nothing_of_tests(said: str) -> None:
+    ran = (AssistantMessage("a9", (ToolCall("c9", "shell", {"command": "make"}),)), ToolResult("c9", (Text(said),)))
+    source = Source.of([Entry(seq, message) for seq, message in enumerate((*TIDES, *ran), 1)])
+    assert check("Now 0 errors.", source) == ()
+    assert [flag.text for flag in check("Now 0 failed.", source)] == ["0"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("c9", "read", {"path": "docs/ci.log"}),
+        ToolCall("c9", "shell", {"command": "cd docs && cat ci.log"}),
+        ToolCall("c9", "shell", {"command": ["bash", "-lc", "grep -n pass ci.log"]}),
+    ],
+)
+def test_what_stands_in_a_file_is_no_result_of_a_run(call: ToolCall) -> None:
+    said = "215 passed in 18.02s\nexit status: 0"
+    looked = (AssistantMessage("a9", (call,)), ToolResult("c9", (Text(said),)))
+    source = Source.of([Entry(seq, message) for seq, message in enumerate((*TIDES, *looked), 1)])
+    assert [flag.text for flag in check("Now 0 failed and 0 errors.", source)] == ["0", "0"]
+
+
+def test_what_only_the_model_or_the_user_says_of_a_run_is_no_result_of_it() -> None:
+    said = (AssistantMessage("a1", (Text("All tests passed."),)), UserMessage("u1", (Text("OK, all tests pass."),)))
+    source = Source.of([Entry(seq, message) for seq, message in enumerate(said, 1)])
+    assert [flag.text for flag in check("Now 0 failed.", source)] == ["0"]
+
+
+def test_what_is_recorded_of_a_run_is_a_result_of_it_and_a_system_prompt_is_none() -> None:
+    told, recorded = "Commit when 12 tests passed. OK", "`pytest`: 215 passed"
+    assert [flag.text for flag in check("0 failed", Source.of([], extra=[told], user_texts=[told]))] == ["0"]
+    assert check("0 failed", Source.of([], extra=[told], results=[recorded])) == ()

@@ -231,3 +231,22 @@ async def test_the_summary_request_numbers_the_entries_that_may_be_cited(tmp_pat
         )
         await it.prompt("What did I ask first?")
         assert "Find the bug in a.txt." in str(messages(it.server.calls[-1].body)[-1])
+
+
+async def test_a_zero_an_agreement_and_a_denial_with_nothing_behind_them_are_marked_in_what_the_model_reads(
+    tmp_path: Path,
+) -> None:
+    said = (
+        "The user did not ask for the bug. As agreed, the database was dropped. 0 failed. "
+        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests."
+    )
+    async with compacting(tmp_path, "mark", summary(said)) as it:
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        read = await read_after(it)
+    assert read.splitlines()[1] == (
+        "The user did not ask for the bug. [no such user message found] "
+        "As agreed, the database was dropped. [no such user message found] 0 [unverified] failed. "
+        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests."
+    )
+    assert "As agreed, the database was dropped." in compaction.receipt

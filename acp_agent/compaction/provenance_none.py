@@ -1,0 +1,66 @@
+"""Whether what ran says that nothing failed, or that there was no error, where it does not print a zero.
+
+Few tools do: a run of tests that passed says how many passed, a compiler says nothing but its exit status.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from acp_agent.compaction.ledger_programs import only_looks
+from acp_agent.compaction.ledger_shell import command_line, read_shell
+from acp_agent.conversation.messages import ToolCall
+
+_PASSED = (
+    r"\b\d+ (?:tests? )?(?:pass(?:ed|es|ing)?|ok|succeeded)\b|\bpass(?:ed|es|ing)?[:=] ?\d|(?-i:\bOK\b)|"
+    r"\btest result: ok\b|^ok\s+\S+\s+[\d.]+s|(?-i:^PASS\b)|\ball (?:\d+ )?tests? (?:have )?pass(?:ed)?\b"
+)
+_WELL = {
+    "fail": re.compile(rf"{_PASSED}|\b(?:no|without|zero) (?:\w+ )?fail", re.IGNORECASE | re.MULTILINE),
+    "error": re.compile(
+        rf"{_PASSED}|\b(?:no|without|zero) (?:\w+ ){{0,2}}?(?:errors?|issues?|problems?|violations?)\b|"
+        r"\bsucce(?:ss|eded)|\bchecks? passed\b|\bexit(?:ed)?(?: with)?(?: (?:code|status))?:? ?0\b|\bfinished\b",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+}
+_COMMANDS = ("command", "cmd", "script")
+_LOOKED_AT = ("path", "file_path", "pattern", "query", "url", "uri")
+_ILL = re.compile(
+    r"(?<![\d.])[1-9]\d*[^\w,;\n]{0,3}(?:tests? )?(?:err|fail)|(?:err|fail)\w*[:=] ?[1-9]|(?-i:\bFAILED\b)",
+    re.IGNORECASE,
+)
+"""How the same line says that all did not go well."""
+
+
+def said_of_none(results: Iterable[str]) -> frozenset[str]:
+    """Of `fail` and `error` those of which some result says that there was none.
+
+    :param results: what tools printed, and what is recorded of it.
+    """
+    texts = tuple(results)
+    return frozenset(what for what in _WELL if any(_goes_well(text, what) for text in texts))
+
+
+def is_run(call: ToolCall | None) -> bool:
+    """Whether a call runs something, as far as can be told: what stands in a file that it reads is no result.
+
+    :param call: None where it is not known.
+    """
+    if call is None:
+        return True
+    line = next((line for name in _COMMANDS if (line := command_line(call.arguments.get(name)))), "")
+    if not line:
+        return not any(name in call.arguments for name in _LOOKED_AT)
+    return not all(only_looks(part.words) for part in read_shell(line, "").parts)
+
+
+def _goes_well(text: str, what: str) -> bool:
+    match = _WELL[what].search(text)
+    while match is not None:
+        end = text.find("\n", match.end())
+        end = len(text) if end < 0 else end
+        if _ILL.search(text, text.rfind("\n", 0, match.start()) + 1, end) is None:
+            return True
+        match = _WELL[what].search(text, end)
+    return False
