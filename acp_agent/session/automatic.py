@@ -118,7 +118,6 @@ class AutoCompaction:
         :param window: tokens, by our count, that the conversation has to fit into; None for the model's window.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        await self.preparation.drop_if_stale()
         wanted = Wanted("overflow", must_fit=True, refused=limit, window=window)
         try:
             order = await self._ordered(wanted, active)
@@ -143,7 +142,6 @@ class AutoCompaction:
     async def on_request(self, active: ActiveModel) -> None:
         """Compact since a hook asked for it: somebody wants it, however often it has failed. A failure is shown, and
         the turn goes on."""
-        await self.preparation.drop_if_stale()
         await self._compact(await self._order(Wanted("hook"), active), asked_for=True)
 
     async def end_turn(self) -> None:

@@ -140,6 +140,34 @@ async def test_what_another_process_compacted_meanwhile_is_gone_on_with(tmp_path
             await it.server.wait_aborted()
 
 
+async def test_what_another_process_made_worthless_is_given_up_before_the_next_answer(tmp_path: Path) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, Reply(OTHER)) as it:
+        await prepared(it, hold, "running")
+        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
+        assert ran.code == 0, ran.err
+        pause = anyio.Event()
+        it.answers = [Reply(["Third ", "answer."], hold=pause, hold_after=1)]
+        turn = await it.agent.start_prompt(it.session, "Three?")
+        await it.server.wait_held(2)
+        # Not at the end of the turn: until then it would be paid for, and keep another one from being begun.
+        await it.server.wait_aborted()
+        pause.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+
+
+async def test_by_hand_nobody_waits_for_what_another_process_made_worthless(tmp_path: Path) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, Reply(OTHER), Reply("# Goal\nA third one.")) as it:
+        await prepared(it, hold, "running")
+        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
+        assert ran.code == 0, ran.err
+        # It never comes to its end.
+        await it.prompt("/compact")
+        await it.server.wait_aborted()
+        assert SUMMARY not in [shown.text for shown in shown_compactions(it.agent)]
+
+
 async def test_a_turn_that_another_process_compacts_under_ends_once_and_its_summary_is_not_spliced(
     tmp_path: Path,
 ) -> None:
