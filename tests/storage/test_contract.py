@@ -1,65 +1,19 @@
-"""What every session store does. Another one joins by its name and a way to open it in `STORES`."""
+"""What every session store does with the sessions it is given; `support.stores` has those which there are."""
 
 from __future__ import annotations
 
-import base64
-import json
-import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TypeAlias
 
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted, TitleChanged
-from acp_agent.errors import InvalidParamsError, SessionConflictError, SessionNotFoundError, StorageError
-from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.conversation.events import LoggedEvent, NoteAdded, TitleChanged
+from acp_agent.errors import SessionConflictError, SessionNotFoundError, StorageError
 from acp_agent.storage.store import SessionRecord, SessionStore
 from support.events import EXAMPLES
-from support.logs import LogBuilder, legal_logs
-
-Open: TypeAlias = Callable[[], Awaitable[SessionStore]]
-STORES: dict[str, Callable[[Path], Awaitable[SessionStore]]] = {
-    "sqlite": lambda folder: SqliteStore.open(folder / "sessions.db"),
-    "sqlite without FTS5": lambda folder: SqliteStore.open(folder / "sessions.db", full_text=False),
-}
-START = SessionStarted("/shop")
-
-
-@pytest.fixture(params=STORES)
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Opens the same store again each time."""
-    return lambda: STORES[request.param](tmp_path)
-
-
-@asynccontextmanager
-async def opened(open_store: Open) -> AsyncIterator[SessionStore]:
-    store = await open_store()
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-async def read(store: SessionStore, session_id: str, after: int = 0) -> list[LoggedEvent]:
-    return [entry async for entry in store.events(session_id, after)]
-
-
-async def a_millisecond_later() -> None:
-    """Until the clock shows another millisecond, the unit of a session's times."""
-    begun = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 == begun:
-        await anyio.lowlevel.checkpoint()
-
-
-def notes(*texts: str) -> list[Event]:
-    return [NoteAdded("msg_1", text) for text in texts]
+from support.stores import START, Open, notes, opened, read
 
 
 async def test_a_session_is_there_as_soon_as_it_is_made_and_after_a_restart(open_store: Open) -> None:
@@ -244,171 +198,6 @@ async def test_a_session_deleted_while_it_is_read_is_not_found(open_store: Open)
 
         with pytest.raises(SessionNotFoundError):
             await read_and_delete()
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(log=legal_logs())
-async def test_the_context_from_the_store_equals_the_fold_of_the_whole_log(
-    open_store: Open, log: tuple[LoggedEvent, ...]
-) -> None:
-    async with opened(open_store) as store:
-        session_id = f"s{len((await store.list(limit=1000)).sessions)}"
-        logged = list(await store.create(session_id, "/shop", [], [log[0].event]))
-        for entry in log[1:]:
-            logged += await store.append(session_id, entry.seq - 1, [entry.event])
-        assert await store.context(session_id) == Context.from_log(log)
-        assert await read(store, session_id) == logged
-        assert [entry.event for entry in logged] == [entry.event for entry in log]
-        for seq in range(len(log) + 2):
-            assert await store.context_at(session_id, seq) == Context.from_log(log[:seq])
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(log=legal_logs())
-async def test_the_context_of_a_log_that_is_made_at_once_equals_its_fold(
-    open_store: Open, log: tuple[LoggedEvent, ...]
-) -> None:
-    async with opened(open_store) as store:
-        session_id = f"s{len((await store.list(limit=1000)).sessions)}"
-        await store.create(session_id, "/shop", [], [entry.event for entry in log])
-        assert await store.context(session_id) == Context.from_log(log)
-
-
-async def test_a_context_goes_back_behind_two_refused_turns_that_were_compacted(open_store: Open) -> None:
-    log = LogBuilder()
-    log.prompt("first")
-    log.step("done")
-    log.end()
-    for text in ("bad", "worse"):
-        log.prompt(text)
-        log.step("hm")
-        log.swap()
-        log.refuse()
-    async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [log.events[0]])
-        for entry in log.logged[1:]:
-            await store.append("s1", entry.seq - 1, [entry.event])
-        assert await store.context("s1") == log.context
-        assert [entry.seq for entry in log.context.entries] == [3, 4]
-
-
-async def test_a_context_as_it_was_is_that_of_the_log_whatever_came_later(open_store: Open) -> None:
-    log = LogBuilder()
-    async with opened(open_store) as store:
-        for text in ("one", "two", "three"):
-            log.prompt(text)
-            log.step("so", calls=2)
-            log.swap(log.cuts()[1])
-            log.end()
-        await store.create("s1", "/shop", [], log.events)
-        before = await store.context_at("s1", log.head)
-        await store.append("s1", log.head, notes("later"))
-        assert await store.context_at("s1", log.head) == before == log.context
-        assert await store.context_at("s1", 10**30) == await store.context("s1")
-        assert await store.context_at("s1", 0) == await store.context_at("s1", -(10**30)) == Context()
-
-
-async def test_entries_are_read_by_their_places_in_order_and_without_those_that_do_not_exist(open_store: Open) -> None:
-    async with opened(open_store) as store:
-        logged = await store.create("s1", "/shop", [], [START, *notes("a", "b", "c")])
-        await store.create("s2", "/shop", [], [START, *notes(*"abcdefgh")])
-        assert await store.read("s1", [4, 2, 2, 0, -1, 5, 10**30]) == (logged[1], logged[3])
-        assert await store.read("s1", []) == ()
-
-
-async def test_the_messages_beside_a_place_are_found_past_what_is_no_message(open_store: Open) -> None:
-    log = LogBuilder()
-    first = log.prompt("first")
-    log.add(*notes("a", "b"))
-    second = log.step("done", partials=3)
-    log.swap()
-    log.add(*notes("c"))
-    async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], log.events)
-        await store.create("s2", "/shop", [], log.events)
-        assert await store.neighbours("s1", first) == (None, second)
-        assert await store.neighbours("s1", first + 1) == (first, second)
-        assert await store.neighbours("s1", second) == (first, None)
-        assert await store.neighbours("s1", 10**30) == (second, None)
-        assert await store.neighbours("s1", -(10**30)) == (None, first)
-
-
-async def test_a_whole_log_with_a_compaction_may_be_made_at_once(open_store: Open) -> None:
-    log = LogBuilder()
-    log.prompt("first")
-    log.step("done")
-    log.swap()
-    log.prompt("second")
-    async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], log.events)
-        assert await store.context("s1") == log.context
-
-
-async def test_pages_show_every_session_once_newest_first(open_store: Open) -> None:
-    async with opened(open_store) as store:
-        for number in range(25):
-            await store.create(f"s{number:02}", "/a" if number % 3 else "/b", [], [START])
-        for number in (3, 17):
-            await a_millisecond_later()
-            await store.append(f"s{number:02}", 1, notes("x"))
-        for cwd, expected in ((None, 25), ("/a", 16), ("/b", 9), ("/", 0), ("/a/", 0)):
-            shown: list[SessionRecord] = []
-            cursor, pages = None, 0
-            while True:
-                page = await store.list(cwd, cursor, limit=4)
-                shown += page.sessions
-                cursor, pages = page.next_cursor, pages + 1
-                if cursor is None:
-                    break
-                assert len(page.sessions) == 4
-            assert len(shown) == len({record.session_id for record in shown}) == expected
-            assert pages == max(1, -(-expected // 4))
-            assert shown == sorted(shown, key=lambda record: (-record.updated_at, record.session_id))
-        newest = (await store.list(limit=2)).sessions
-        assert [record.session_id for record in newest] == ["s17", "s03"]
-
-
-async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
-    async with opened(open_store) as store:
-        for number in range(6):
-            await store.create(f"s{number}", "/a", [], [START])
-        page = await store.list(limit=3)
-        rest = {f"s{number}" for number in range(6)} - {record.session_id for record in page.sessions}
-        await a_millisecond_later()
-        await store.create("s9", "/a", [], [START])
-        await store.delete(page.sessions[-1].session_id)
-        assert {record.session_id for record in (await store.list(cursor=page.next_cursor)).sessions} == rest
-
-
-def _made_of(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
-
-
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        "",
-        "x",
-        "ünsinn",
-        "\ud800",
-        "bm9uc2Vuc2U=",
-        _made_of([]),
-        _made_of([1]),
-        _made_of(["1", "s1"]),
-        _made_of([1, 2]),
-        _made_of([True, "s1"]),
-        _made_of([1.5, "s1"]),
-        _made_of([-1, "s1"]),
-        _made_of([2**63, "s1"]),
-        _made_of({"updated_at": 1, "session_id": "s1"}),
-        base64.urlsafe_b64encode(b"[" * 5000).decode(),
-        base64.urlsafe_b64encode(b"\xff\xfe\x00").decode(),
-    ],
-)
-async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(open_store: Open, cursor: str) -> None:
-    async with opened(open_store) as store:
-        with pytest.raises(InvalidParamsError, match="cursor"):
-            await store.list(cursor=cursor)
 
 
 async def test_an_append_that_was_cancelled_has_happened_wholly_or_not_at_all(open_store: Open) -> None:

@@ -1,4 +1,4 @@
-"""The model server, read by the real SDKs."""
+"""The model server, read by the real SDKs: answers, compactions, and where it says that it is."""
 
 from __future__ import annotations
 
@@ -6,37 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 import yaml
-from anthropic import APIConnectionError as AnthropicConnectionError
 from anthropic import APIStatusError as AnthropicStatusError
-from anthropic import AsyncAnthropic, RateLimitError
-from httpx2 import HTTPError
-from openai import APIError, AsyncOpenAI, InternalServerError
+from openai import APIError, AsyncOpenAI
 
-from support.models import BEFORE_HEADERS, ModelServer, Reply, ToolCall, Usage, model_server
+from support.models import Reply, ToolCall, Usage, model_server
+from support.sdks import ASK, CHAT, RESPONSES, anthropic, claude, openai
 
 READ = ToolCall("read", {"path": "ä.py"}, id="call_x")
 FULL = Reply(["Hel", "lo"], thinking=["hm", "m"], tool_calls=[READ], usage=Usage(10, 5, cache_read=80, cache_write=7))
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
-ASK: dict[str, Any] = {"model": "claude-test", "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
-CHAT: dict[str, Any] = {"model": "chat-test", "messages": [{"role": "user", "content": "Hi"}]}
-RESPONSES: dict[str, Any] = {"model": "gpt-test", "input": "Hi"}
-
-
-def anthropic(server: ModelServer, key: str = "test-key") -> AsyncAnthropic:
-    return AsyncAnthropic(api_key=key, base_url=server.base_url, max_retries=0)
-
-
-def openai(server: ModelServer, key: str = "test-key") -> AsyncOpenAI:
-    return AsyncOpenAI(api_key=key, base_url=f"{server.base_url}/v1", max_retries=0)
-
-
-async def claude(client: AsyncAnthropic, **over: Any) -> Any:
-    """Stream to the end and return the message that the SDK put together."""
-    async with client.messages.stream(**{**ASK, **over}) as stream:
-        return await stream.get_final_message()
 
 
 async def test_anthropics_sdk_reads_thinking_text_tool_calls_and_usage() -> None:
@@ -155,103 +135,6 @@ async def test_broken_arguments_reach_the_client_as_they_stand() -> None:
             response = await stream.get_final_response()
         assert response.output[0].type == "function_call"
         assert response.output[0].arguments == '{"path": '
-
-
-async def test_a_status_comes_with_headers_and_the_dialects_error() -> None:
-    limited, broken = Reply(http_status=429, headers={"retry-after": "7"}), Reply(http_status=500)
-    async with model_server([limited, broken]) as server:
-        async with anthropic(server) as client:
-            with pytest.raises(RateLimitError) as caught:
-                await claude(client)
-            assert caught.value.response.headers["retry-after"] == "7"
-            assert caught.value.body["error"]["type"] == "rate_limit_error"  # type: ignore[index]
-        async with openai(server) as client:
-            with pytest.raises(InternalServerError):
-                await client.responses.create(**RESPONSES)
-
-
-async def test_a_wrong_key_is_refused() -> None:
-    async with model_server([Reply("x")]) as server, anthropic(server, key="wrong") as client:
-        with pytest.raises(AnthropicStatusError) as caught:
-            await claude(client)
-        assert caught.value.status_code == 401
-        assert server.remaining == 1
-
-
-async def test_an_error_in_mid_stream_is_raised_by_each_sdk() -> None:
-    reply = Reply(["a", "b"], sse_error="overloaded_error", fail_after=1)
-    async with model_server(lambda request: reply) as server:
-        async with anthropic(server) as client:
-            with pytest.raises(AnthropicStatusError, match="overloaded_error"):
-                await claude(client)
-        async with openai(server) as client:
-            with pytest.raises(APIError, match="overloaded_error"):
-                async for _ in await client.chat.completions.create(**CHAT, stream=True):
-                    pass
-            events = [event async for event in await client.responses.create(**RESPONSES, stream=True)]
-            assert events[-1].type == "error"
-
-
-async def test_a_cut_connection_loses_nothing_that_was_sent_before() -> None:
-    async with model_server([Reply(["a", "b", "c"], drop_after=2)]) as server, anthropic(server) as client:
-        heard: list[str] = []
-
-        async def listen() -> None:
-            async with client.messages.stream(**ASK) as stream:
-                stream_text = stream.text_stream
-                while True:
-                    heard.append(await anext(stream_text))
-
-        with pytest.raises((HTTPError, AnthropicConnectionError)):
-            await listen()
-        assert heard == ["a", "b"]
-        assert not server.calls[0].finished
-
-
-async def test_a_connection_can_be_cut_before_any_answer() -> None:
-    async with model_server([Reply(drop_after=BEFORE_HEADERS)]) as server, anthropic(server) as client:
-        with pytest.raises(AnthropicConnectionError):
-            await claude(client)
-
-
-async def test_a_held_reply_goes_on_when_the_event_is_set() -> None:
-    hold = anyio.Event()
-    async with model_server([Reply(["a", "b"], hold=hold, hold_after=1)]) as server, anthropic(server) as client:
-        async with client.messages.stream(**ASK) as stream:
-            texts = stream.text_stream
-            assert await anext(texts) == "a"
-            await server.wait_held()
-            hold.set()
-            assert await anext(texts) == "b"
-        await server.wait_finished()
-
-
-async def test_the_server_notices_a_client_that_hangs_up() -> None:
-    async with model_server([Reply("a", hang=True)]) as server, anthropic(server) as client:
-        with anyio.CancelScope() as scope:
-            async with client.messages.stream(**ASK):
-                await server.wait_held()
-                scope.cancel()
-        await server.wait_aborted()
-        assert server.calls[0].aborted
-
-
-async def test_a_client_that_waits_before_any_headers_is_noticed_too() -> None:
-    never = anyio.Event()
-    async with model_server([Reply(hold=never, hold_after=BEFORE_HEADERS)]) as server, openai(server) as client:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lambda: client.responses.create(**RESPONSES))
-            await server.wait_held()
-            tasks.cancel_scope.cancel()
-        await server.wait_aborted()
-
-
-async def test_one_connection_serves_several_calls() -> None:
-    async with model_server([Reply("a"), Reply("b")]) as server, anthropic(server) as client:
-        await claude(client)
-        await claude(client)
-        assert [call.connection for call in server.calls] == [1, 1]
-        assert await server.wait_calls(2) is server.calls[1]
 
 
 async def test_a_function_sees_each_call_and_a_call_without_a_reply_fails_the_test() -> None:

@@ -1,0 +1,89 @@
+"""The list of all sessions, page by page."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from acp_agent.errors import InvalidParamsError
+from acp_agent.storage.store import SessionRecord
+from support.stores import START, Open, notes, opened
+
+
+async def a_millisecond_later() -> None:
+    """Until the clock shows another millisecond, the unit of a session's times."""
+    begun = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == begun:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_pages_show_every_session_once_newest_first(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        for number in range(25):
+            await store.create(f"s{number:02}", "/a" if number % 3 else "/b", [], [START])
+        for number in (3, 17):
+            await a_millisecond_later()
+            await store.append(f"s{number:02}", 1, notes("x"))
+        for cwd, expected in ((None, 25), ("/a", 16), ("/b", 9), ("/", 0), ("/a/", 0)):
+            shown: list[SessionRecord] = []
+            cursor, pages = None, 0
+            while True:
+                page = await store.list(cwd, cursor, limit=4)
+                shown += page.sessions
+                cursor, pages = page.next_cursor, pages + 1
+                if cursor is None:
+                    break
+                assert len(page.sessions) == 4
+            assert len(shown) == len({record.session_id for record in shown}) == expected
+            assert pages == max(1, -(-expected // 4))
+            assert shown == sorted(shown, key=lambda record: (-record.updated_at, record.session_id))
+        newest = (await store.list(limit=2)).sessions
+        assert [record.session_id for record in newest] == ["s17", "s03"]
+
+
+async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        for number in range(6):
+            await store.create(f"s{number}", "/a", [], [START])
+        page = await store.list(limit=3)
+        rest = {f"s{number}" for number in range(6)} - {record.session_id for record in page.sessions}
+        await a_millisecond_later()
+        await store.create("s9", "/a", [], [START])
+        await store.delete(page.sessions[-1].session_id)
+        assert {record.session_id for record in (await store.list(cursor=page.next_cursor)).sessions} == rest
+
+
+def _made_of(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "ünsinn",
+        "\ud800",
+        "bm9uc2Vuc2U=",
+        _made_of([]),
+        _made_of([1]),
+        _made_of(["1", "s1"]),
+        _made_of([1, 2]),
+        _made_of([True, "s1"]),
+        _made_of([1.5, "s1"]),
+        _made_of([-1, "s1"]),
+        _made_of([2**63, "s1"]),
+        _made_of({"updated_at": 1, "session_id": "s1"}),
+        base64.urlsafe_b64encode(b"[" * 5000).decode(),
+        base64.urlsafe_b64encode(b"\xff\xfe\x00").decode(),
+    ],
+)
+async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(open_store: Open, cursor: str) -> None:
+    async with opened(open_store) as store:
+        with pytest.raises(InvalidParamsError, match="cursor"):
+            await store.list(cursor=cursor)
