@@ -7,6 +7,7 @@ statuses nor codes, which are `failures`' matter, and no session.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from acp_agent.errors import OverflowLimit
 
@@ -75,24 +76,17 @@ _PROMPT_SAYINGS = (
 )
 
 
-def _sayings(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
-
-
-_MINUTE = _sayings(*_MINUTE_SAYINGS)
-_LIMITS: tuple[tuple[OverflowLimit, re.Pattern[str]], ...] = (
-    ("tokens", _sayings(*_TOKEN_SAYINGS)),
-    ("images", _sayings(*_IMAGE_SAYINGS)),
-    ("bytes", _sayings(*_BYTE_SAYINGS)),
+_LIMITS: tuple[tuple[OverflowLimit, tuple[str, ...]], ...] = (
+    ("tokens", _TOKEN_SAYINGS),
+    ("images", _IMAGE_SAYINGS),
+    ("bytes", _BYTE_SAYINGS),
 )
-_MAXIMA = tuple(map(_sayings, _MAXIMUM_SAYINGS))
-_PROMPTS = tuple(map(_sayings, _PROMPT_SAYINGS))
 _TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
 
 
 def limit_in(message: str) -> OverflowLimit | None:
     """What a request had too much of, in a provider's words; None where they say something else."""
-    return next((limit for limit, sayings in _LIMITS if sayings.search(message)), None)
+    return next((limit for limit, sayings in _LIMITS if _any(sayings).search(message)), None)
 
 
 def exceeds_minute(message: str) -> bool:
@@ -101,22 +95,28 @@ def exceeds_minute(message: str) -> bool:
     No overflow of a window: what the answer may be at most counts as well, so that the prompt can be as short as it
     likes. And no rate limit that passes.
     """
-    return _MINUTE.search(message) is not None
+    return _any(_MINUTE_SAYINGS).search(message) is not None
 
 
 def maximum_in(message: str) -> int | None:
     """The tokens that a request may have, where the words of an overflow have that number."""
-    return _number(_MAXIMA, message)
+    return _number(_MAXIMUM_SAYINGS, message)
 
 
 def prompt_in(message: str) -> int | None:
     """The tokens that a request had before its answer, as the provider counts them, where the words of an overflow have
     that number."""
-    return _number(_PROMPTS, message)
+    return _number(_PROMPT_SAYINGS, message)
 
 
-def _number(sayings: tuple[re.Pattern[str], ...], message: str) -> int | None:
-    found = (pattern.search(message) for pattern in sayings)
+@cache
+def _any(sayings: tuple[str, ...]) -> re.Pattern[str]:
+    # With the first refusal: to compile them all is half the import of an adapter, which the first prompt waits for.
+    return re.compile("|".join(sayings), re.IGNORECASE | re.DOTALL)
+
+
+def _number(sayings: tuple[str, ...], message: str) -> int | None:
+    found = (_any((saying,)).search(message) for saying in sayings)
     match = next((match for match in found if match), None)
     if match is None:
         return None
