@@ -16,7 +16,8 @@ OLDEST := 3, 11
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < ($(OLDEST)))' >/dev/null 2>&1 && echo $$python && break; done)
 
-# Processes of pytest. Further arguments for it: `make test ARGS="-k compact"`.
+# Processes of pytest; the tests of a file stay in one, so that what they share is made once. Further arguments for it:
+# `make test ARGS="-k compact"`.
 JOBS ?= 2
 ARGS ?=
 
@@ -35,7 +36,7 @@ demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 	@$(BIN)/acp-agent demo $(ARGS)
 
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(DEV) ## style, types, import contracts, generated code
 	$(BIN)/ruff check .
