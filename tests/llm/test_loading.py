@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -11,6 +12,18 @@ import anyio
 import pytest
 
 from acp_agent.llm.loading import loading, prepare
+from support.checkout import REPOSITORY
+
+PREWARM = """
+import sys
+from pathlib import Path
+import anyio
+from acp_agent.config.settings import Settings
+from acp_agent.llm.registry import Registry
+keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
+anyio.run(Registry(Settings(home=Path("/nowhere")), keys).prewarm, sys.argv[1])
+print(*sys.modules)
+"""
 
 
 @pytest.fixture
@@ -30,6 +43,16 @@ def compiled(folder: Path) -> set[str]:
     return {
         str(path.relative_to(folder)) for path in folder.rglob("*.py") if Path(cache_from_source(str(path))).exists()
     }
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-test", "openai/gpt-test", "google/gemini-test"])
+def test_before_a_prompt_all_is_loaded_that_is_small_and_no_sdk(model: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PREWARM, model], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=50
+    )
+    loaded = set(ran.stdout.split())
+    assert {"httpx2", "pydantic", "acp_agent.llm.connecting"} <= loaded
+    assert not loaded & {"anthropic", "openai"}
 
 
 async def test_an_sdk_is_compiled_before_it_is_needed_and_not_imported(package: Path) -> None:
