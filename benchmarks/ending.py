@@ -1,5 +1,5 @@
-"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, while modules
-are being loaded; and in mid-answer with an editor that reads no further."""
+"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, while
+modules are being loaded; and in mid-answer with an editor that reads no further."""
 
 from __future__ import annotations
 
