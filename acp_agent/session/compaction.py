@@ -156,7 +156,7 @@ class SessionCompaction:
             raise CompactionError(f"A shorter answer was asked for, and it was refused as well. {self._nothing_short}")
         active, known = await self._active(), models.learned(name)
         used = (await self._host.filled(asked)).used
-        # What was refused is more than fits, by our count; unless it was so together with the answer's limit alone.
+        # What was refused is more than fits; unless it was so together with the answer's limit alone.
         fits = int(used * SURE_SHARE)
         broke_off = refusal is None or refusal.partial
         if refusal is None:
@@ -166,7 +166,7 @@ class SessionCompaction:
             models.learn(name, known.suspects(fits))
         # Where an error broke an answer off, nobody knows what that took.
         try:
-            await self.automatic.make_room(active, "tokens", fits)
+            await self.automatic.make_room(active, "tokens", known.likely(fits))
         except BaseException as error:
             models.learn(name, known)
             if not isinstance(error, CompactionError) or isinstance(error.__cause__, RecipeError):

@@ -52,6 +52,14 @@ class LearnedWindow:
         """Whether nobody has said that the window is as small as it is taken to be."""
         return self.window(known) < self._most(known)
 
+    def likely(self, most: int) -> int:
+        """Tokens that are likely to fit where nobody says how many do: what was accepted, or what our count may be
+        wrong by less; there is one more try.
+
+        :param most: a little less than what was refused.
+        """
+        return max(int(most / DOUBT), min(most, self.accepted))
+
     def longest(self, answer: int) -> int:
         """Upper bound of the next answer, given the model's own."""
         return min(bound for bound in (answer, self.answer, self.next_answer) if bound is not None)

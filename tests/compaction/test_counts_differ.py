@@ -34,9 +34,10 @@ def size(body: Mapping[str, Any]) -> int:
     return (said + len(json.dumps(body.get("tools", [])))) // 4
 
 
-def refusal(prompt: int) -> Reply:
-    """A refusal that states both numbers."""
-    said = {"type": "invalid_request_error", "message": f"prompt is too long: {prompt} tokens > {WINDOW} maximum"}
+def refusal(prompt: int, says: str) -> Reply:
+    """A refusal in these words; one that states both numbers where there are none."""
+    message = says or f"prompt is too long: {prompt} tokens > {WINDOW} maximum"
+    said = {"type": "invalid_request_error", "message": message}
     return Reply(http_status=400, body={"type": "error", "error": said})
 
 
@@ -56,8 +57,11 @@ async def reading(
             yield server, agent, await agent.new_session(folder)
 
 
-def counting(factor: float, *files: str) -> tuple[Answer, list[int]]:
-    """A provider that counts by this factor and reads these files, one a step; and the prompts that it refused."""
+def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[int]]:
+    """A provider that counts by this factor and reads these files, one a step; and the prompts that it refused.
+
+    :param says: its refusal, where that does not state both numbers.
+    """
     refused: list[int] = []
     left = list(files)
 
@@ -65,7 +69,7 @@ def counting(factor: float, *files: str) -> tuple[Answer, list[int]]:
         prompt = int(factor * size(body))
         if prompt > WINDOW:
             refused.append(prompt)
-            return refusal(prompt)
+            return refusal(prompt, says)
         if asks_for_summary(body):
             return Reply(SUMMARY, usage=Usage(prompt, 5))
         if left:
@@ -103,3 +107,12 @@ async def test_what_a_refusal_shows_of_our_count_holds_for_the_next_results_of_t
         assert len(refused) == 1
         assert "other file" in texts(server.calls[-1].body, "result")[-1]
         assert {tuple(shown.statuses) for shown in shown_compactions(agent)} == {("in_progress", "completed")}
+
+
+@pytest.mark.parametrize("says", ["prompt is too long", f"maximum context length is {WINDOW} tokens"])
+async def test_where_a_refusal_does_not_count_a_third_more_than_we_do_is_allowed_for(tmp_path: Path, says: str) -> None:
+    answer, refused = counting(1.6, "big.txt", says=says)
+    async with reading(tmp_path, answer, "the refusal alone") as (server, agent, session):
+        assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert len(refused) == 1
+        assert 0.4 * refused[0] < 1.6 * size(server.calls[-1].body)

@@ -60,6 +60,15 @@ def test_the_order_in_which_a_window_is_learned_does_not_matter(lessons: list[Le
     assert len({taught(*order) for order in permutations(lessons)}) == 1
 
 
+@given(LESSONS, TOKENS)
+def test_where_nothing_is_said_what_was_accepted_is_tried_or_three_quarters_of_what_was_refused(
+    lessons: list[Lesson], most: int
+) -> None:
+    likely = taught(*lessons).likely(most)
+    assert int(most * 0.75) <= likely <= most
+    assert likely >= min(most, max(of(lessons, "accepts"), default=0))
+
+
 @given(LESSONS, TOKENS, TOKENS, TOKENS, st.none() | TOKENS)
 def test_a_shorter_answer_is_asked_for_until_there_is_one(
     lessons: list[Lesson], own: int, tokens: int, more: int, later: int | None
