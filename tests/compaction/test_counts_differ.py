@@ -101,7 +101,7 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
 
 
 async def test_what_a_refusal_shows_of_our_count_holds_for_the_next_results_of_the_turn(tmp_path: Path) -> None:
-    answer, refused = counting(1.6, "big.txt", "other.txt")
+    answer, refused = counting(2.5, "big.txt", "other.txt")
     async with reading(tmp_path, answer, "the refusal alone") as (server, agent, session):
         assert await agent.prompt(session, "Read both files.", 60) == {"stopReason": "end_turn"}
         assert len(refused) == 1
