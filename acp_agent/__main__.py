@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from acp_agent.server.handshake import Handshake
 
 
 def main() -> None:
@@ -37,7 +41,14 @@ def _serve() -> None:
         os._exit(0)
     except OSError as error:
         sys.exit(f"acp-agent: cannot speak on stdin and stdout: {error.strerror}.")
+    try:
+        _speak(read_fd, write_fd, handshake)
+    except KeyboardInterrupt:  # while the agent is being loaded, and does not listen for signals itself yet
+        os._exit(0)
 
+
+def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> NoReturn:
+    """Load the agent, serve to the end, and end the process."""
     import gc
 
     # Nothing that is imported here is ever garbage: do not look for any while it loads, nor ever after.

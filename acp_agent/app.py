@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 DATABASE = "sessions.db"
 LOGS = "logs"
+LAST_SWITCHES = 0.0002
+"""Seconds between two threads' turns once the editor has gone."""
 RECIPES = "recipes"
 
 
@@ -168,6 +171,8 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
 async def _stop_at_the_end(peer: Peer, agent: Agent) -> None:
     """End the turns while the editor is given a moment to read what is left."""
     await peer.ended.wait()
+    # A thread that loads an SDK would keep the interpreter for 5 ms each time that this one has to wait.
+    sys.setswitchinterval(LAST_SWITCHES)
     agent.disconnected()
 
 

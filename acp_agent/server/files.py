@@ -45,10 +45,12 @@ class EditorFiles:
         self._session_id = session_id
         self._capabilities = capabilities
         self._local = LocalFiles()
+        self._unheard: set[Path] = set()
 
     async def read_text(self, path: Path) -> str:
         """The file as the editor shows it. One that it does not know (outside its project, as a rule) is read from the
         disk, and so is one about which it says nothing, or that it fails to read: that is an `UnheardText`."""
+        self._unheard.discard(path)
         if not self._capabilities.read_text_file or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         from acp_agent.protocol.v1 import ReadTextFileResponse
@@ -63,6 +65,7 @@ class EditorFiles:
             from acp_agent.tools.changes import UnheardText
 
             _log.warning("the editor did not answer within %.0f s, so a file is read from the disk", READ_SECONDS)
+            self._unheard.add(path)
             silence = f"it did not answer within {READ_SECONDS:.0f} s"
             return UnheardText.of(await self._local.read_text(path), silence)
         except (RpcError, AgentError) as error:
@@ -71,8 +74,11 @@ class EditorFiles:
             _log.info("the editor did not read a file, so it is read from the disk: %s", error)
             on_disk = await self._local.read_text(path)
             unknown = isinstance(error, RpcError) and error.code in (_RESOURCE_NOT_FOUND, METHOD_NOT_FOUND)
+            if unknown:
+                return on_disk
+            self._unheard.add(path)
             answered = "it answered: " if isinstance(error, RpcError) else ""
-            return on_disk if unknown else UnheardText.of(on_disk, f"{answered}{one_line(str(error)).rstrip('.')}")
+            return UnheardText.of(on_disk, f"{answered}{one_line(str(error)).rstrip('.')}")
         if not text and not await anyio.Path(path).exists():
             # Several editors answer with an empty text for a file that does not exist.
             raise FileNotFoundError(str(path))
@@ -83,8 +89,9 @@ class EditorFiles:
 
         Where the editor refuses, its user may have said no there, so that the file is left alone. Outside the session's
         directories the user was asked by us, and editors refuse those for not being in their project: then the disk.
+        So is what the editor did not read: whatever is not saved there stays in its buffer.
         """
-        if not self._capabilities.write_text_file:
+        if not self._capabilities.write_text_file or path in self._unheard:
             await self._local.write_text(path, text, outside=outside)
             return
         if _json_bytes(text) > MAX_WRITTEN:

@@ -21,8 +21,8 @@ UNHEARD = (
     "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
 )
 _CHANGED_UNHEARD = (
-    "(The editor did not give its text of the file, so the change was made to the disk's text. What was "
-    "not saved in the editor may be gone from it: tell the user.)"
+    "(The editor did not give its text of the file, so the change was made on the disk alone. If the file is open "
+    "in the editor, what is not saved there does not have it: tell the user.)"
 )
 """Only of a file outside the session's directories, which editors refuse to read and, as a rule, do not have open."""
 DIFF_LIMIT = 64 * 1024

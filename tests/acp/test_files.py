@@ -109,18 +109,21 @@ async def test_where_the_editor_fails_to_read_a_file_after_it_was_asked_for_noth
         assert it.agent.desk.writes == []
 
 
+@pytest.mark.parametrize("refused", [("fs/read_text_file",), ("fs/read_text_file", "fs/write_text_file")])
 async def test_a_file_outside_that_the_editor_will_not_read_is_changed_on_the_disk_and_the_model_is_told(
-    tmp_path: Path,
+    tmp_path: Path, refused: tuple[str, ...]
 ) -> None:
     outside = tmp_path / "notes.txt"
     outside.write_text("two\n")
     calls = [ToolCall("read", {"path": "../notes.txt"}), edit("two", "2", "../notes.txt")]
     async with stage(tmp_path, *turn(*calls)) as it:
-        for method in ("fs/read_text_file", "fs/write_text_file"):
+        for method in refused:
             it.agent.handlers[method] = answering(AgentError(-32603, "outside the project"))
         await it.prompt()
         assert ["did not give its text" in text for text in returned(it)] == [True, True]
         assert outside.read_text() == "2\n"
+        # What is not saved in its buffer of the file stays there.
+        assert it.agent.desk.writes == []
 
 
 class Silent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import anyio
@@ -39,3 +40,17 @@ async def test_the_end_does_not_wait_for_a_module_that_is_being_loaded(tmp_path:
             await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
         await agent.close_stdin()
         assert await agent.wait_exit() == 0
+
+
+async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(ENDLESS.format(module="acp_agent.app"))
+    os.mkfifo(slow / "began")
+    env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}
+    async with connected_agent(home=tmp_path / "home", env=env) as agent:
+        with anyio.fail_after(20):
+            await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+        agent.process.send_signal(signal.SIGINT)
+        assert await agent.wait_exit() == 0
+        assert agent.stderr == ""

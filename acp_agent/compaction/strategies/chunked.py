@@ -82,7 +82,8 @@ async def _draft(task: Task, cut: Cut, window: int) -> Draft:
     room = int(window * FILL) - estimate_text(prompt) - estimate_text(_SYSTEM) - 2 * limit
     if room < MIN_CHUNK_TOKENS:
         raise CompactionError(
-            f"The model's window ({task.window:,} tokens) is too small to summarise the conversation even in parts.",
+            "The model's window is too small to summarise the conversation even in parts: beside the recipe and the "
+            "summary so far there is no room for the conversation.",
             "The history is unchanged; choose a model with a larger window.",
         )
     request = replace(
