@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 DATABASE = "sessions.db"
 LOGS = "logs"
-LAST_SWITCHES = 0.0002
-"""Seconds between two threads' turns once the editor has gone."""
 RECIPES = "recipes"
 
 
@@ -171,9 +170,17 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
 async def _stop_at_the_end(peer: Peer, agent: Agent) -> None:
     """End the turns while the editor is given a moment to read what is left."""
     await peer.ended.wait()
-    # A thread that loads an SDK would keep the interpreter for 5 ms each time that this one has to wait.
-    sys.setswitchinterval(LAST_SWITCHES)
+    sys.meta_path.insert(0, _NothingMore())
     agent.disconnected()
+
+
+class _NothingMore:
+    """Keeps other threads from loading modules, once the editor has gone: one that loads an SDK, a thousand of them,
+    would hold the interpreter again and again while the sessions are being closed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise ImportError(f"{name} is not loaded any more: the agent is ending", name=name)
 
 
 async def _close_on_signal(peer: Peer) -> None:
