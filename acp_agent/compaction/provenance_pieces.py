@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from acp_agent.compaction.provenance_numbers import GROUPED, NUMBER, RANGE, RATIO, counted, is_whole
 from acp_agent.compaction.sections import Block, blocks
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "url", "quote"]
@@ -27,30 +28,13 @@ _URL = re.compile(r"\b[a-zA-Z][\w+.-]{1,15}://[^\s<>\"`“”„«»\x00]+")
 _LINK = re.compile(r"!?\[[^\[\]\n]*\](?:\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?: \"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
 _AUTOLINK = re.compile(r"<[a-zA-Z][\w+.-]{1,15}:[^\s<>]*>")
 _QUOTE = re.compile(r"\"([^\"]*)\"|“([^“”\"]*)[”\"]|„([^„“”\"]*)[“”\"]|«([^«»]*)»")
-_ATOM = re.compile(r"\d{1,3}(?:[,'’\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?|[\w./~@+$-]+")
-_NUMBER = re.compile(r"[vV]?(\d[\d_.,'’\u00a0\u202f]*)([^\W\d_]{0,8})")
-_RANGE = re.compile(r"L?\d[\d.]*(?:-L?\d[\d.]*)+")
+_ATOM = re.compile(rf"{GROUPED}|[\w./~@+$-]+")
+_EMPHASISED = re.compile(r"(_{2,3})(\d[\w./-]*[^_])\1")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _HASH = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
 _UNIT_AFTER = re.compile(
     r"[ \u00a0\u202f]?(?:%|(?:[munµ]s|s|sec|seconds?|min|minutes?|h|hours?|days?|[kKMGT]i?B|bytes|tokens|px)\b)"
 )
-_TALLY_AFTER = re.compile(
-    r"[*_]{0,3}[ \u00a0](?:of (?:the )?\d+ )?(?:(?:cases?|checks?|compiler|integration|lint|more|new|other|"
-    r"syntax|tests?|type|unit) ){0,3}(?:were |have |has )?(?P<kind>pass|fail|error)(?:es|ed|ing|ures?|s)?\b"
-)
-_TALLY_BEFORE = re.compile(r"\b(?P<kind>pass|fail|error)(?:ed|ing|ures|s)?(?:: ?|=)[*_]{0,3}\Z", re.IGNORECASE)
-_EXIT_BEFORE = re.compile(
-    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\breturn code[ :=]{1,2}\Z",
-    re.IGNORECASE,
-)
-_NAMED_BY_NUMBER = re.compile(
-    r"(?:\b(?:attempt|case|check|chunk|commit|group|item|job|level|line|no\.?|node|number|option|part|phase|python|round|"
-    r"run|shard|stage|step|task|test|try|version)|#) ?\Z",
-    re.IGNORECASE,
-)
-_BEFORE = 32
 _CODED = re.compile(
     r"(?!(?:AES|BASE|CP|ES|GMT|GPT|IEEE|ISO|L|MD|RSA|SHA|UTC|UTF|WIN|X)-?\d)"
     r"(?:[A-Z]{1,8}\d{2,6}|[A-Z][A-Z\d]{1,9}(?:-\d{1,7}){1,2})"
@@ -67,7 +51,7 @@ _EXTENSIONS = frozenset(_KNOWN_EXTENSIONS.split())
 _PRODUCTS = """
 JavaScript TypeScript CoffeeScript GitHub GitLab BitBucket OpenAI DeepSeek macOS iOS iPadOS PyPI PyCharm LaTeX
 PostgreSQL MySQL SQLite MongoDB GraphQL NumPy SciPy PyTorch TensorFlow WebSocket YouTube LinkedIn IntelliJ Node.js
-Next.js Vue.js Express.js e.g i.e
+Next.js Vue.js Express.js e.g i.e HTTP/1.0 HTTP/1.1 24/7
 """
 _NAMES = frozenset(_PRODUCTS.split())
 _SHORTEST_QUOTE = 2
@@ -244,9 +228,13 @@ def _atoms(text: str, offset: int, *, code: bool = False) -> Iterator[Piece]:
         trimmed = said.rstrip(".-+@$~" if code else ".-+@$~*")
         if trimmed.startswith("_") and trimmed.endswith("_") and trimmed.count("_") == 2 and not code:
             start, trimmed = start + 1, trimmed[1:-1]
+        if not code and (emphasised := _EMPHASISED.fullmatch(trimmed)):
+            start, trimmed = start + len(emphasised[1]), emphasised[2]
         bare = trimmed.lstrip("+@$" if trimmed.lstrip("+@$").startswith((".", "/", "~", "-")) else "+@$-")
         if trimmed.startswith("--") and not trimmed.startswith("---"):
             bare = trimmed
+        if re.match(r"-\d", bare):
+            bare = bare[1:]
         start += len(trimmed) - len(bare)
         if bare and bare not in _NAMES:
             yield from _classified(text, bare, start, offset, code)
@@ -256,18 +244,20 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
     def piece(kind: Kind, value: str, first: int = start) -> Piece:
         return Piece(kind, offset + first, offset + first + len(value), value, code)
 
-    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not _NUMBER.fullmatch(said)) or is_coded(said):
+    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not NUMBER.fullmatch(said)) or is_coded(said):
         yield piece("identifier", said)
-    elif _DATE.fullmatch(said):
+    elif is_whole(said):
         yield piece("number", said)
-    elif _RANGE.fullmatch(said):
+    elif RATIO.fullmatch(said):
+        yield from _ratio(text, said, start, offset, code)
+    elif RANGE.fullmatch(said):
         at = start
         for part in said.split("-"):
             lead = 1 if part.startswith("L") else 0
             if part[lead:]:
                 yield from _numbers(text, part[lead:], at + lead, offset, code)
             at += len(part) + 1
-    elif _NUMBER.fullmatch(said):
+    elif NUMBER.fullmatch(said):
         yield from _numbers(text, said, start, offset, code)
     elif said.startswith("--"):
         if re.fullmatch(r"--[a-zA-Z][\w-]*", said):
@@ -280,6 +270,12 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
             name = word[0].lstrip(".")
             first = start + word.start() + len(word[0]) - len(name)
             called = text[start + word.end() : start + word.end() + 2] == "()"
+            if not code and _is_number(said, name, first - start):
+                if is_whole(name):
+                    yield piece("number", name, first)
+                else:
+                    yield from _numbers(text, name, first, offset, code)
+                continue
             if name.isdecimal() and not code:
                 continue
             dotted = "." in name and all(len(part) > 1 for part in name.split(".")) and not code
@@ -288,8 +284,35 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
                 yield piece("identifier", name, first)
 
 
-def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
-    match = _NUMBER.fullmatch(said)
+def _is_number(said: str, name: str, at: int) -> bool:
+    """Whether a word at `at` of a longer one is a number of its own, as in `5432/tcp`, `12/-17` and `30-second`.
+
+    Behind a letter and a hyphen it is a part of a name, and `~` says that it is not the number itself.
+    """
+    before, after = said[:at].removesuffix("-"), said[at + len(name) :]
+    if before and not before.endswith(("/", "+", "$", "@")):
+        return False
+    if after.startswith("-"):
+        return name.isdecimal() and not after.startswith("-bit")
+    return NUMBER.fullmatch(name) is not None or is_whole(name)
+
+
+def _ratio(text: str, said: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
+    """Numbers with slashes between them: one piece, as a whole or by each of its numbers."""
+    end = start + len(said)
+    parts: list[Piece] = []
+    at = start
+    for part in said.split("/"):
+        number = part.lstrip("+-")
+        counts = counted(text, start, end) if at == start else ""
+        parts += _numbers(text, number, at + len(part) - len(number), offset, code, counts)
+        at += len(part) + 1
+    if parts:
+        yield Piece("number", offset + start, offset + end, said, code, parts=tuple(parts))
+
+
+def _numbers(text: str, said: str, start: int, offset: int, code: bool, counts: str | None = None) -> Iterator[Piece]:
+    match = NUMBER.fullmatch(said)
     if match is None:
         yield Piece("identifier", offset + start, offset + start + len(said), said, code)
         return
@@ -297,7 +320,8 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Itera
     if unit in _ORDINALS:
         return
     first = start + match.start(1)
-    counts = _counts(text, start, start + len(said))
+    if counts is None:
+        counts = counted(text, start, start + len(said))
     digits = len(re.sub(r"\D", "", number))
     # Few tools count a single error, or say that nothing has passed.
     uncounted = {"error": "1", "pass": "0"}.get(counts)
@@ -305,17 +329,6 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool) -> Itera
         yield Piece("number", offset + first, offset + first + len(number), number, code, counts)
     elif digits > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
         yield Piece("number", offset + first, offset + first + len(number), number, code)
-
-
-def _counts(text: str, start: int, end: int) -> str:
-    """What the number at `[start, end)` counts, where that can be told: `pass`, `fail`, `error`, or `exit`."""
-    begin = max(0, start - _BEFORE)
-    if _EXIT_BEFORE.search(text, begin, start):
-        return "exit"
-    match = _TALLY_BEFORE.search(text, begin, start)
-    if match is None and not _NAMED_BY_NUMBER.search(text, begin, start):
-        match = _TALLY_AFTER.match(text, end)
-    return match["kind"].casefold() if match else ""
 
 
 def _is_path(said: str, code: bool) -> bool:

@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import assert_never
 
 from acp_agent.compaction.provenance_none import is_run, said_of_none
+from acp_agent.compaction.provenance_numbers import written
 from acp_agent.compaction.provenance_texts import said_by, texts_of
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
@@ -28,7 +29,7 @@ from acp_agent.conversation.messages import (
 WORD = re.compile(r"\w+")
 _LEADING_DIGITS = re.compile(r"[vVL]?(\d+)")
 _DIGEST = re.compile(r"[0-9a-f]{7,40}")
-_UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)")
+_UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)|T\d")
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛", "'") | {"…": "..."})
 _ELLIPSIS = re.compile(r"\[?\.\.\.\]?")
 _MARKED = re.compile(r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|\S+) \[unverified\]")
@@ -209,14 +210,7 @@ class Source:
 
         The beginning of a version (`3.11` of `3.11.4`) counts, the beginning of a decimal does not.
         """
-        whole = re.sub(r"(?<=\d)[,_'’\u00a0\u202f ](?=\d{3}(?!\d))", "", number)
-        forms = [number, whole]
-        if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", whole):
-            whole = whole.replace(".", "")
-            forms.append(whole)
-        if whole.isdecimal() and 3 < len(whole) < 40:
-            forms += [f"{int(whole):,}".replace(",", mark) for mark in ",_. "]
-        return any(self._has_number(form) for form in dict.fromkeys(forms))
+        return any(self._has_number(form) for form in written(number))
 
     def has_count(self, number: str, what: str) -> bool:
         """Whether a number occurs right beside a word for what it counts, as in `7 failed` and `exit status: 1`.

@@ -250,3 +250,16 @@ async def test_a_zero_an_agreement_and_a_denial_with_nothing_behind_them_are_mar
         "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests."
     )
     assert "As agreed, the database was dropped." in compaction.receipt
+
+
+async def test_numbers_with_slashes_signs_and_exponents_are_marked_in_what_the_model_reads(tmp_path: Path) -> None:
+    said = "37/37 tests pass, 437 of them since 2026/05/01. 5433/tcp is open, the offset -17, 1e9 rows at 0xDEADBEEF."
+    async with compacting(tmp_path, "mark", summary(said)) as it:
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        read = await read_after(it)
+    assert read.splitlines()[1] == (
+        "37/37 [unverified] tests pass, 437 [unverified] of them since 2026/05/01 [unverified]. "
+        "5433 [unverified]/tcp is open, the offset -17 [unverified], 1e9 [unverified] rows at 0xDEADBEEF [unverified]."
+    )
+    assert "`37/37`" in compaction.receipt

@@ -1,0 +1,97 @@
+"""How numbers are written: which words of a summary are numbers, what they count, and how else each may be written.
+
+It does not know where a number is looked up. Dates, exponents and numbers in hexadecimal, octal or binary are each one
+number; what a sign does to a number is not told apart, since a summary writes `-17` for seventeen deleted lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+NUMBER = re.compile(r"[vV]?(\d[\d_.,'’\u00a0\u202f]*)([^\W\d_]{0,8})")
+RANGE = re.compile(r"L?\d[\d.]*(?:-L?\d[\d.]*)+")
+RATIO = re.compile(r"\d[\d.,'’\u00a0\u202f]*(?:/[+-]?\d[\d.,'’\u00a0\u202f]*)+")
+"""`37/40`, and what else is numbers with slashes alone."""
+_GROUPED = r"\d{1,3}(?:[,'’\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
+GROUPED = rf"(?:\d{{1,9}}/)?{_GROUPED}(?:/(?:{_GROUPED}|\d+))*"
+"""A number with marks between its thousands, also as a part of a ratio."""
+_DATE = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d\d?)([/.])(\d\d?)\6(\d{4})")
+_RADIX = re.compile(r"0(?:[xX][\da-fA-F_]{2,}|[oO][0-7_]{2,}|[bB][01_]{2,})")
+_EXPONENT = re.compile(r"\d+(?:\.\d+)?[eE][+-]?\d{1,3}")
+_LARGEST_EXPONENT = 30
+_TALLY_AFTER = re.compile(
+    r"[*_]{0,3}[ \u00a0](?:of (?:the )?\d+ )?(?:(?:cases?|checks?|compiler|integration|lint|more|new|other|"
+    r"syntax|tests?|type|unit) ){0,3}(?:were |have |has )?(?P<kind>pass|fail|error)(?:es|ed|ing|ures?|s)?\b"
+)
+_TALLY_BEFORE = re.compile(r"\b(?P<kind>pass|fail|error)(?:ed|ing|ures|s)?(?:: ?|=)[*_]{0,3}\Z", re.IGNORECASE)
+_EXIT_BEFORE = re.compile(
+    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\breturn code[ :=]{1,2}-?\Z",
+    re.IGNORECASE,
+)
+_NAMED_BY_NUMBER = re.compile(
+    r"(?:\b(?:attempt|case|check|chunk|commit|group|item|job|level|line|no\.?|node|number|option|part|phase|python|round|"
+    r"run|shard|stage|step|task|test|try|version)|#) ?\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 32
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a date, or a number with an exponent or a radix: one number, whatever is between its digits."""
+    return any(form.fullmatch(word) for form in (_DATE, _RADIX, _EXPONENT))
+
+
+def counted(text: str, start: int, end: int) -> str:
+    """What the number at `[start, end)` counts, where that can be told: `pass`, `fail`, `error`, or `exit`."""
+    begin = max(0, start - _BEFORE)
+    if _EXIT_BEFORE.search(text, begin, start):
+        return "exit"
+    match = _TALLY_BEFORE.search(text, begin, start)
+    if match is None and not _NAMED_BY_NUMBER.search(text, begin, start):
+        match = _TALLY_AFTER.match(text, end)
+    return match["kind"].casefold() if match else ""
+
+
+def written(number: str) -> tuple[str, ...]:
+    """A number as it is, and as else the same number may be written; none is rounded."""
+    return tuple(dict.fromkeys([number, *_otherwise(number)]))
+
+
+def _otherwise(number: str) -> Iterator[str]:
+    if date := _DATE.fullmatch(number):
+        yield from _dates(date)
+        return
+    if _RADIX.fullmatch(number):
+        yield number[:2].lower() + number[2:].lower()
+        yield number[:2].lower() + number[2:].upper()
+        return
+    if _EXPONENT.fullmatch(number):
+        yield number.lower()
+        yield number.upper()
+        if abs(int(re.split("[eE]", number)[1])) > _LARGEST_EXPONENT:
+            return
+        number = f"{Decimal(number).normalize():f}"
+    whole = re.sub(r"(?<=\d)[,_'’\u00a0\u202f ](?=\d{3}(?!\d))", "", number)
+    yield whole
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", whole):
+        whole = whole.replace(".", "")
+        yield whole
+    if whole.isdecimal() and 3 < len(whole) < 40:
+        for mark in ",_. ":
+            yield f"{int(whole):,}".replace(",", mark)
+
+
+def _dates(date: re.Match[str]) -> Iterator[str]:
+    """A date in the usual orders and with the usual marks; whether the day or the month is first is not known."""
+    if date[1]:
+        year, orders = date[1], ((int(date[3]), int(date[4])),)
+    else:
+        first, second = int(date[5]), int(date[7])
+        year, orders = date[8], ((first, second), (second, first))
+    for month, day in orders:
+        yield f"{year}-{month:02}-{day:02}"
+        for one, other in ((f"{month:02}", f"{day:02}"), (str(month), str(day))):
+            yield from (f"{year}/{one}/{other}", f"{one}/{other}/{year}", f"{other}/{one}/{year}")
+            yield f"{other}.{one}.{year}"
