@@ -11,7 +11,15 @@ import pytest
 
 from acp_agent.compaction.provenance import Source, check
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    JsonValue,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 
 TIDES: tuple[Message, ...] = (
     UserMessage(
@@ -259,6 +267,14 @@ def test_what_stands_in_a_file_is_no_result_of_a_run(call: ToolCall) -> None:
     looked = (AssistantMessage("a9", (call,)), ToolResult("c9", (Text(said),)))
     source = Source.of([Entry(seq, message) for seq, message in enumerate((*TIDES, *looked), 1)])
     assert [flag.text for flag in check("Now 0 failed and 0 errors.", source)] == ["0", "0"]
+
+
+@pytest.mark.parametrize("command", ["cd shop && pytest -q", "pytest -q | tail -3", ["bash", "-lc", "cat a; make"]])
+def test_a_line_that_looks_at_something_and_runs_something_is_a_run(command: str | list[JsonValue]) -> None:
+    call = ToolCall("c9", "shell", {"command": command})
+    ran = (AssistantMessage("a9", (call,)), ToolResult("c9", (Text("215 passed in 18.02s"),)))
+    source = Source.of([Entry(seq, message) for seq, message in enumerate((*TIDES, *ran), 1)])
+    assert check("Now 0 failed.", source) == ()
 
 
 def test_what_only_the_model_or_the_user_says_of_a_run_is_no_result_of_it() -> None:

@@ -226,6 +226,30 @@ def test_the_request_is_not_made_where_it_cannot_fit_and_the_parts_are() -> None
         assert estimate_messages(request.messages) + request.max_output_tokens < WINDOW
 
 
+def test_a_summary_so_far_that_is_longer_than_allowed_is_shortened_so_that_the_next_part_fits() -> None:
+    model = Model(["larger than all", "summary"])
+    result = run(state_of(history(30, 4_000)), BY_HAND, model)
+    assert result is not None
+    assert result.strategy == "chunked"
+    assert len(model.requests) > 1
+    for request in model.requests:
+        assert estimate_messages(request.messages) + request.max_output_tokens < WINDOW
+    assert "word word" in str(model.requests[1].messages)
+
+
+def test_parts_fit_the_window_as_the_provider_counts_where_it_counts_more_than_we_do() -> None:
+    messages, counts = history(30, 4_000), 2.5
+    state = state_of(messages, used=round(counts * estimate_messages(messages)))
+    # Each summary so far is as long as it may be.
+    model = Model(["large"])
+    result = run(state, BY_HAND, model)
+    assert result is not None
+    assert result.strategy == "chunked"
+    assert len(model.requests) > 1
+    for request in model.requests:
+        assert counts * estimate_messages(request.messages) + request.max_output_tokens < WINDOW
+
+
 def test_parts_that_are_refused_are_made_smaller_once() -> None:
     model = Model(["overflow", "overflow", "summary"])
     result = run(state_of(history(12, 4_000)), BY_HAND, model)
