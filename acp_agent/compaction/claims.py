@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from unicodedata import combining, normalize
 
 from acp_agent.compaction.provenance_denials import contradicts, denied
 from acp_agent.compaction.provenance_source import Said, Source
@@ -139,8 +140,17 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _keys(text: str) -> frozenset[str]:
     """The content words of a text, cut so that most forms of a word are the same."""
-    words = (word for word in _WORD.findall(text.casefold()) if word not in ALL_STOP_WORDS)
-    return frozenset((word[:-1] if word.endswith("s") and len(word) > 3 else word)[:5] for word in words)
+    return frozenset(_stem(word) for word in _WORD.findall(text.casefold()) if word not in ALL_STOP_WORDS)
+
+
+def _stem(word: str) -> str:
+    if not word.isascii():
+        word = "".join(letter for letter in normalize("NFKD", word) if not combining(letter))
+    if word.endswith("s") and len(word) > 3:
+        word = word[:-1]
+    elif word.endswith("ing") and len(word) > 5:
+        word = word[:-3]
+    return word[:5]
 
 
 def _language(text: str) -> str:

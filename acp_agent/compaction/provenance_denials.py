@@ -18,6 +18,12 @@ _DENIES = re.compile(
     r"(?P<what>(?:(?!\b(?:and|but|so|because|since|which|therefore|although|when|until)\b)[^,;.:!?])*)",
     re.IGNORECASE,
 )
+_NOT_ASKED = re.compile(
+    r"\b(?:was|were|is|are|has been|have been)(?: not| never|n['’]t)(?: been)?(?: \w+ly)? "
+    r"(?:asked for|demanded|requested|required|wanted) by the user\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|since|so)\b", re.IGNORECASE)
 _OF_A_PART = re.compile(
     r"\b(?:additional|again|also|another|any|anything|at first|else|extra|first|full|further|here|how|if|initially|"
     r"just|last|latest|more|new|newest|only|originally|other|separate|such|that|this|what|when|where|whether|which|why|yet)\b",
@@ -48,9 +54,13 @@ def denied(sentence: str) -> tuple[str, bool]:
     :returns: the words, and whether it is asking that is denied.
     """
     found = _DENIES.search(sentence)
-    if found is None or _OF_A_PART.search(sentence[: found.end()]):
+    passive = _NOT_ASKED.search(sentence) if found is None else None
+    last = found or passive
+    if last is None or _OF_A_PART.search(sentence[: last.end()]):
         return "", False
-    return found["what"], found["asked"] is not None
+    if found is not None:
+        return found["what"], found["asked"] is not None
+    return _CLAUSE.split(sentence[: last.start()])[-1], True
 
 
 def contradicts(what: str, said: Iterable[str], keys: Callable[[str], frozenset[str]], *, asking: bool) -> bool:

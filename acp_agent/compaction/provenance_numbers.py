@@ -30,6 +30,14 @@ _EXIT_BEFORE = re.compile(
     r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\breturn code[ :=]{1,2}-?\Z",
     re.IGNORECASE,
 )
+_NONE_FAILED = re.compile(
+    r"\b(?:(?:no|zero) (?:\w+ )?tests? (?:have |has )?failed|none (?:of (?:the tests|them) )?failed|"
+    r"(?:(?:no|zero)(?: \w+)?|without(?: any)?) (?:failing tests|test failures)|zero failures)\b",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:ensure|if|make sure|once|should|so that|unless|until|verify|when|whether)\b[^.;:]*\Z", re.IGNORECASE
+)
 _NAMED_BY_NUMBER = re.compile(
     r"(?:\b(?:attempt|case|check|chunk|commit|group|item|job|level|line|no\.?|node|number|option|part|phase|python|round|"
     r"run|shard|stage|step|task|test|try|version)|#) ?\Z",
@@ -52,6 +60,13 @@ def counted(text: str, start: int, end: int) -> str:
     if match is None and not _NAMED_BY_NUMBER.search(text, begin, start):
         match = _TALLY_AFTER.match(text, end)
     return match["kind"].casefold() if match else ""
+
+
+def none_failed(text: str) -> Iterator[tuple[int, int]]:
+    """Where a text says in words that no test has failed, which is a zero."""
+    for match in _NONE_FAILED.finditer(text):
+        if not _SUPPOSED.search(text, max(0, match.start() - _BEFORE), match.start()):
+            yield match.span()
 
 
 def written(number: str) -> tuple[str, ...]:

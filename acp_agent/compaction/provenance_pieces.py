@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.compaction.provenance_numbers import GROUPED, NUMBER, RANGE, RATIO, counted, is_whole
+from acp_agent.compaction.provenance_numbers import GROUPED, NUMBER, RANGE, RATIO, counted, is_whole, none_failed
 from acp_agent.compaction.sections import Block, blocks
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "url", "quote"]
@@ -133,6 +133,9 @@ def pieces(text: str, layout: Layout) -> Iterator[Piece]:
             address = _trim_url(match[0])
             yield Piece("url", start + match.start(), start + match.start() + len(address), address)
         rest = _blank(rest, [match.span() for match in _URL.finditer(rest)])
+        if not heading:
+            for first, last in none_failed(rest):
+                yield Piece("number", start + first, start + last, "0", counts="fail")
         for piece in _atoms(rest, start):
             if not heading or piece.kind == "path":
                 yield piece

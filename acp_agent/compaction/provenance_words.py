@@ -40,11 +40,12 @@ PATTERNS = {
         r"|\b(?:we|I)(?: ha(?:ve|d)|['’]ve)?(?: also| then)? agreed (?:on|that|to|upon)\b|\bit was agreed\b"
         r"|\bthe (?:assignment|job|task)s? (?:(?:that|which|as) )?(?:(?:was|were) )?(?:assigned|given|set)\b"
         r"|\bthe (?:assigned|given) (?:assignment|job|task)s? (?:is|was|are|were)\b"
+        r"|\bthe (?:assignment|task)\W{0,4}(?:(?: (?:is|was))?:\W| (?:is|was) to (?!be\b))"
         r"|\b(?:according to|per) the user\b",
         re.IGNORECASE,
     ),
     "de": re.compile(
-        r"\b(?:[Dd](?:er|ie|em|en)|[Dd]es|[Vv]om) (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b[^.!?]{0,160}?"
+        r"\b(?:[Dd](?:er|ie|em|en)|[Dd]es|[Vv]om) (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender|User)(?:s|in)?\b[^.!?]{0,160}?"
         r"\b(?:bat|gebeten|möchte|wollte|will|gewollt|wünscht|wünschte|gewünscht|verlangt|verlangte|sagte|sagt|gesagt|fordert|"
         r"forderte|gefordert|entschied|entschieden|bevorzugt|bevorzugte|besteht|bestand|bestanden|genehmigt|"
         r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht|angefordert|angeordnet|"
@@ -56,6 +57,9 @@ PATTERNS = {
         r"|\b[Ww]ie (?:(?:vom|von dem) (?:Benutzer|Nutzer|Anwender) )?(?:abgesprochen|besprochen|gefordert|gewünscht|"
         r"verlangt|vereinbart)\b"
         r"|\b(?:[Ll]aut|[Gg]emäß) (?:[Dd]em )?(?:Benutzer|Nutzer|Anwender)(?:in)?\b"
+        r"|\b[Ee]s wurde (?:\w+ )?(?:darum gebeten|beauftragt)\b"
+        r"|\b[Dd](?:ie (?:gestellte )?Aufgabe|er (?:erteilte )?Auftrag) (?:ist|lautete?|war)"
+        r"(?:[,:]| (?:es|folgende[rs]?)\b)"
         r"|\b[Ww]unschgemäß\b|\b[Mm]it dem (?:Benutzer|Nutzer|Anwender) (?:abgesprochen|besprochen|vereinbart)\b"
     ),
     "fr": re.compile(
@@ -124,14 +128,15 @@ wenn werden wie wir wird wurde zu zum zur zuerst benutzer nutzer möchte wollte 
 gewünscht entschied bestätigt genehmigt benutzers nutzers nutzerin anwender anwenders wunsch wunsche wünsche wünschen
 anforderung anweisung auftrag bitten einverständnis entscheidung freigabe genehmigung regel regeln verlangen verlangte
 vorgabe vorgaben zustimmung laut gemäß wunschgemäß vereinbart besprochen abgesprochen gefordert angefordert angeordnet
-beschlossen festgelegt freigegeben gebilligt vorgegeben vorgeschlagen zugestimmt wurden worden
+aufgabe lautet lautete beauftragt beschlossen festgelegt freigegeben gebilligt vorgegeben vorgeschlagen zugestimmt
+wurden worden
 """
 _FR_STOPS = """
 à au aussi aux avec avoir c ce cette ces comme d dans de des du elle en est et être il ils j je l la le les leur mais
 me n ne nous on ou où par pas plus pour qu que qui s sa sans se ses son sont sur tout tous toutes un une vous y a été
 utilisateur demandé demande veut voulait souhaite dit préfère décidé utilisatrice demandée demandés demandées selon
 après comme convenu accord choix consignes décision exigences instructions souhait souhaits volonté
-approuvé validé exigé
+approuvé validé exigé ont
 """
 _ES_STOPS = """
 a al como con cuando de del desde donde el ella en entre es esta este está esto ha han hay la las lo los más me mi no

@@ -67,6 +67,11 @@ HONEST = [
     "We agreed with the user that the list view loads customers with `select_related`.",
     "As agreed, the per-row lookup was dropped from the list view.",
     "It was agreed to load customers with `select_related` in the list view.",
+    "The task is to find out why the invoices page is slow.",
+    "**The task:** make the invoices page faster, with one query and a join.",
+    "The task is done, and the task was to be run by the scheduler.",
+    "A cache was not requested by the user, and touching the migrations was not wanted by the user.",
+    "The user never requested touching the migrations.",
 ]
 INVENTED = [
     "The user asked to delete every backup.",
@@ -104,6 +109,12 @@ INVENTED = [
     "The user never requested an update of the changelog.",
     "The user hasn't asked to rename the helper.",
     "The user never mentioned the migrations.",
+    "The task is to rewrite billing in Go.",
+    "The task: deploy to production.",
+    "**The task was:** drop the staging database.",
+    "The user never requested adding a regression test.",
+    "A regression test was not requested by the user.",
+    "It is fast, but updating the changelog wasn't explicitly asked for by the user.",
 ]
 
 
@@ -219,6 +230,9 @@ def test_claims_are_found_in_other_languages(said: str, honest: str, invented: s
                 "Auf Wunsch des Nutzers wurden die Rechnungen schneller gemacht.",
                 "Ein Test wurde vom Benutzer verlangt.",
                 "Wie gewünscht wurde ein Test ergänzt.",
+                "Die Aufgabe war, die Rechnungen schneller zu machen.",
+                "Es wurde darum gebeten, einen Test zu ergänzen.",
+                "Die Aufgabe ist erledigt, der Auftrag war klein.",
             ],
             [
                 "Auf Wunsch des Nutzers wurden alle Sicherungen gelöscht.",
@@ -228,14 +242,20 @@ def test_claims_are_found_in_other_languages(said: str, honest: str, invented: s
                 "Mit Zustimmung des Anwenders wurde die Datenbank geleert.",
                 "Wie vereinbart wurde die Datenbank geleert.",
                 "Wunschgemäß wurde die Datenbank geleert.",
+                "Es wurde darum gebeten, die Datenbank zu leeren.",
+                "Es wurde ausdrücklich beauftragt, die Datenbank zu leeren.",
+                "Das Löschen der Sicherungen wurde vom User beauftragt.",
+                "Die Aufgabe ist, die Datenbank zu leeren.",
+                "Der Auftrag lautet, die Datenbank zu leeren.",
             ],
         ),
         (
-            "Merci de corriger la page des factures et d'ajouter un test.",
+            "Merci de corriger la page des factures et d'ajouter un test. Garde les sauvegardes.",
             [
                 "À la demande de l'utilisateur, la page des factures a été corrigée.",
                 "Un test a été demandé par l'utilisateur.",
                 "Comme demandé, la page des factures est corrigée.",
+                "Comme demandé, les sauvegardes ont été gardées.",
             ],
             [
                 "À la demande de l'utilisateur, toutes les sauvegardes ont été supprimées.",

@@ -211,6 +211,23 @@ def test_what_is_planted_is_flagged_and_what_is_true_is_not(
     assert len(check(text, source)) - len(check(_summary(planted)[0], source)) <= 0.05 * true
 
 
+NO_TEST_FAILED = ("No tests failed", "none of the tests failed", "zero failures", "no test failures")
+
+
+@pytest.mark.parametrize("messages", [TIDES, QUEUE], ids=["tides", "queue"])
+def test_that_no_test_failed_in_words_needs_a_run_behind_it_too(messages: tuple[Message, ...]) -> None:
+    entries = [Entry(seq, message) for seq, message in enumerate(messages, 1)]
+    ran = (
+        AssistantMessage("a9", (ToolCall("c9", "shell", {"command": "make"}),)),
+        ToolResult("c9", (Text("9 passed"),)),
+    )
+    passed = [*entries, *(Entry(seq, message) for seq, message in enumerate(ran, 90))]
+    for none, sentence in itertools.product(NO_TEST_FAILED, SENTENCES):
+        assert [flag.text for flag in check(sentence.format(none), Source.of(entries))] == [none]
+        assert check(sentence.format(none), Source.of(passed)) == ()
+        assert check(f"Go on until {none}.", Source.of(entries)) == ()
+
+
 NONE = ("0 failed", "0 errors", "0 tests failed", "0 type errors", "failures: 0", "**0** of 212 tests failed")
 
 

@@ -238,7 +238,8 @@ async def test_a_zero_an_agreement_and_a_denial_with_nothing_behind_them_are_mar
 ) -> None:
     said = (
         "The user did not ask for the bug. As agreed, the database was dropped. 0 failed. "
-        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests."
+        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests. No tests failed. "
+        "The bug was not requested by the user. The task is to drop the database."
     )
     async with compacting(tmp_path, "mark", summary(said)) as it:
         await it.prompt("/compact")
@@ -247,7 +248,9 @@ async def test_a_zero_an_agreement_and_a_denial_with_nothing_behind_them_are_mar
     assert read.splitlines()[1] == (
         "The user did not ask for the bug. [no such user message found] "
         "As agreed, the database was dropped. [no such user message found] 0 [unverified] failed. "
-        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests."
+        "Auf Wunsch des Nutzers wurde alles gelöscht. The user did not ask for tests. No tests failed [unverified]. "
+        "The bug was not requested by the user. [no such user message found] "
+        "The task is to drop the database. [no such user message found]"
     )
     assert "As agreed, the database was dropped." in compaction.receipt
 
