@@ -25,11 +25,12 @@ from acp_agent.llm.anthropic_wire import (
     compaction_option,
     count_body,
     request_body,
+    window_betas,
 )
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import get_text
 from acp_agent.llm.loading import loading, prepare
-from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.profiles import ModelProfile, is_extended
 from acp_agent.llm.provider import (
     Answered,
     Compacted,
@@ -163,7 +164,9 @@ class AnthropicProvider:
         return self._windows.get(model)
 
     async def learn_window(self, model: str) -> None:
-        """See `Provider.learn_window`."""
+        """See `Provider.learn_window`. What it says of a model is not the window that a header opens."""
+        if is_extended(model):
+            return
         try:
             client = await self._ready()
         except (ConfigError, ModelAuthError):
@@ -178,7 +181,7 @@ class AnthropicProvider:
             return None
         block = self._block(request)
         body = request_body(request, self._profile_of(request.model), self.name, compacted=block)
-        part, more = self._part(client, beta=block is not None)
+        part, more = self._part(client, request.model, compacting=block is not None)
         count = cast(Callable[..., Any], part.count_tokens)
         return await ask_count(lambda: count(timeout=_COUNT_SECONDS, **count_body(body), **more), _COUNT_SECONDS)
 
@@ -217,7 +220,7 @@ class AnthropicProvider:
         block = self._block(request)
         while True:
             body = request_body(request, profile, self.name, keep_thinking=keep, compacted=block)
-            part, more = self._part(client, beta=block is not None or option is not None)
+            part, more = self._part(client, request.model, compacting=block is not None or option is not None)
             # The SDK's overloads want each field by name and type; what we send is built and tested as plain JSON.
             create = cast(Callable[..., Any], part.with_streaming_response.create)
             call = create(stream=True, **body, **more, **(option or {}))
@@ -245,13 +248,14 @@ class AnthropicProvider:
         block = compacted_of(request.messages, self.name)
         return None if block is None or (request.model, block.text) in self._refused_blocks else block
 
-    def _part(self, client: AsyncAnthropic, *, beta: bool) -> tuple[Any, JsonObject]:
+    def _part(self, client: AsyncAnthropic, model: str, *, compacting: bool) -> tuple[Any, JsonObject]:
         """The SDK's half to call, and further arguments, for which the configured betas have to be repeated."""
-        if not beta:
+        needed = [*window_betas(model), *([COMPACTION_BETA] if compacting else ())]
+        if not needed:
             return client.messages, {}
         given = ",".join(value for name, value in self._access.headers.items() if name.lower() == _BETAS)
         betas = [word for part in given.split(",") if (word := part.strip())]
-        return client.beta.messages, {"betas": list(dict.fromkeys([*betas, COMPACTION_BETA]))}
+        return client.beta.messages, {"betas": list(dict.fromkeys([*betas, *needed]))}
 
     def _endpoint(self, client: AsyncAnthropic) -> Endpoint:
         access = self._access

@@ -29,10 +29,11 @@ from acp_agent.llm.parts import (
     wire_name,
     without,
 )
-from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.profiles import ModelProfile, api_id, profile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
 COMPACTION_BETA = "compact-2026-09-04"
+_EXTENDED_BETA = "context-1m-2025-08-07"
 """Value of the header `anthropic-beta` for compacting, and for each request with a compacted block in it."""
 
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
@@ -60,7 +61,7 @@ def request_body(
     :param keep_thinking: False leaves that out as well, for a conversation whose thinking the API no longer accepts.
     :param compacted: the block to send in the API's own form, see `compacted_of`; needs the header `COMPACTION_BETA`.
     """
-    body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
+    body: JsonObject = {"model": api_id(request.model), "max_tokens": request.max_output_tokens}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system, "cache_control": _BREAKPOINT}]
     if request.tools:
@@ -116,6 +117,15 @@ def compaction_option(instructions: str) -> JsonObject:
     if instructions.strip():
         option["instructions"] = instructions
     return {"compaction": option}
+
+
+def window_betas(model: str) -> tuple[str, ...]:
+    """Values of the header `anthropic-beta` that open the window which a model's id asks for; none where the model has
+    it anyway.
+
+    Source: https://platform.claude.com/docs/en/build-with-claude/context-windows
+    """
+    return (_EXTENDED_BETA,) if profile(api_id(model)).context_window < profile(model).context_window else ()
 
 
 def count_body(body: JsonObject) -> JsonObject:

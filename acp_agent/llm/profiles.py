@@ -28,7 +28,7 @@ DEFAULT_MAX_REQUEST_BYTES = 20_000_000
 _K = 1_000
 _M = 1_000_000
 _EXTENDED = "[1m]"
-"""What gateways and other agents put behind the id of a Claude model for the window of a million tokens."""
+"""What is put behind the id of a Claude model for the window of a million tokens, here as in other agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,20 @@ def profile(model: str) -> ModelProfile:
     if best is None:
         return ModelProfile(listed=False)
     found = _TABLE[best]
-    if name.startswith("claude") and name.endswith(_EXTENDED):
+    if is_extended(model):
         return replace(found, context_window=_M, max_images=_claude_images(_M))
     return found
+
+
+def is_extended(model: str) -> bool:
+    """Whether an id asks for a Claude model's window of a million tokens."""
+    name = model.rpartition("/")[2].lower()
+    return name.startswith("claude") and name.endswith(_EXTENDED)
+
+
+def api_id(model: str) -> str:
+    """The id by which the model's API knows it."""
+    return model[: -len(_EXTENDED)] if is_extended(model) else model
 
 
 def _claude_images(window: int) -> int:
