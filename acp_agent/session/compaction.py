@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import MIN_OUTPUT
-from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored
@@ -122,7 +121,7 @@ class SessionCompaction:
             self._nothing_short, self._asked_less = None, self.context.head
             learned = learned.asks_for(less)
         elif refusal.prompt is not None:
-            learned = learned.counts(refusal.prompt, self._estimate())
+            learned = learned.counts(refusal.prompt, self._host.estimate())
         self._host.models.learn(asked.name, learned)
         return less is not None
 
@@ -182,10 +181,6 @@ class SessionCompaction:
     def _answer(self, asked: ActiveModel) -> int:
         """Tokens that the last request asked for."""
         return asked.budget.output(self._host.used(asked), asked.max_output_tokens)
-
-    def _estimate(self) -> int:
-        """Our estimate of the last request."""
-        return self._host.prefix_tokens() + estimate_messages(self.context.messages)
 
     async def undo(self) -> ContextRestored:
         """Undo the newest compaction that is in force.

@@ -14,7 +14,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import estimate_prefix, used_tokens
+from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
 from acp_agent.compaction.triggers import SURE_SHARE, ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
@@ -117,11 +117,13 @@ class SessionHost:
 
     async def append(self, *events: Event) -> None:
         """Add events to the log and the context."""
+        asked = self.context
         await self.log.append(*events)
         for event in events:
             if isinstance(event, AssistantAnswered) and event.message.usage is not None and self._asked is not None:
-                name = self._asked.name
-                self.models.learn(name, self.models.learned(name).accepts(event.message.usage.total_tokens))
+                learned, usage = self.models.learned(self._asked.name), event.message.usage
+                learned = learned.measures(usage.prompt_tokens, self.estimate(asked))
+                self.models.learn(self._asked.name, learned.accepts(usage.total_tokens))
 
     async def show(self, update: Update) -> None:
         """Let the user see something, until `fall_silent`."""
@@ -247,6 +249,10 @@ class SessionHost:
         :param context: the context as it is where not given.
         """
         return used_tokens(context or self.context, self.prefix_tokens(), active.rate)
+
+    def estimate(self, context: Context | None = None) -> int:
+        """Tokens of the same by our estimate alone, whatever the provider has counted."""
+        return self.prefix_tokens() + estimate_messages((context or self.context).messages)
 
     async def too_large(self, active: ActiveModel) -> int | None:
         """Tokens of the next request, where it is certain that the window does not hold them.

@@ -28,7 +28,9 @@ class LearnedWindow:
     :ivar stated: tokens that the provider has said it takes, in a refusal; None where it has said nothing.
     :ivar suspected: tokens that it is taken to take at most: more was refused, or filled the window.
     :ivar accepted: tokens that it has had in its window at once, the answer's included.
-    :ivar rate: tokens as the provider counts them for each of our estimate.
+    :ivar refused_rate: tokens as the provider has counted them in a refusal for each of our estimate; None where it has
+        not.
+    :ivar answered_rate: the same by its last answer.
     :ivar answer: longest answer that is asked for; None for the model's own bound.
     :ivar next_answer: the same, until the model has answered or the turn has ended.
     """
@@ -36,7 +38,8 @@ class LearnedWindow:
     stated: int | None = None
     suspected: int | None = None
     accepted: int = 0
-    rate: float = 1.0
+    refused_rate: float | None = None
+    answered_rate: float = 1.0
     answer: int | None = None
     next_answer: int | None = None
 
@@ -60,6 +63,16 @@ class LearnedWindow:
         """
         return max(int(most / DOUBT), min(most, self.accepted))
 
+    @property
+    def rate(self) -> float:
+        """Tokens as the provider counts them for each of our estimate: by its refusal, or by its last answer where a
+        refusal does not count. Before any, our count is not doubted: what a provider puts around a short prompt would
+        have a long one that fits cut.
+        """
+        if self.refused_rate is not None:
+            return self.refused_rate
+        return 1.0 if self.suspected is None else self.answered_rate
+
     def longest(self, answer: int) -> int:
         """Upper bound of the next answer, given the model's own."""
         return min(bound for bound in (answer, self.answer, self.next_answer) if bound is not None)
@@ -80,13 +93,16 @@ class LearnedWindow:
         return replace(self, accepted=max(tokens, self.accepted), next_answer=None)
 
     def counts(self, prompt: int, estimate: int) -> LearnedWindow:
-        """The provider has counted a prompt. Holds until it counts another one in a refusal; what its answers count is
-        part of the context.
+        """The provider has counted a prompt that it refused. Holds until it counts another one in a refusal.
 
         :param prompt: its tokens by the provider's count.
         :param estimate: by ours.
         """
-        return replace(self, rate=min(MAX_CALIBRATION, max(1.0, prompt / max(1, estimate))))
+        return replace(self, refused_rate=_rate(prompt, estimate))
+
+    def measures(self, prompt: int, estimate: int) -> LearnedWindow:
+        """The same of a prompt that it has answered; holds until its next answer, also after a compaction."""
+        return replace(self, answered_rate=_rate(prompt, estimate))
 
     def asks_for(self, tokens: int, later: int | None = None) -> LearnedWindow:
         """The next answer must be no longer than this.
@@ -129,6 +145,10 @@ def own_window(stated: int, prompt: int | None, used: int) -> int:
     """
     counted = max(stated, prompt or math.ceil(used * DOUBT))
     return min(stated, stated * used // counted)
+
+
+def _rate(prompt: int, estimate: int) -> float:
+    return min(MAX_CALIBRATION, max(1.0, prompt / max(1, estimate)))
 
 
 def _least(tokens: int, before: int | None) -> int:

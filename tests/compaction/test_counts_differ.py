@@ -43,17 +43,18 @@ def refusal(prompt: int, says: str) -> Reply:
 
 @asynccontextmanager
 async def reading(
-    home: Path, answer: Answer, known: str = "the environment"
+    home: Path, answer: Answer, known: str = "the environment", env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[tuple[ModelServer, AgentProcess, str]]:
     """A session in a folder with large files, in which nothing is prepared."""
-    config, env = KNOWN[known]
+    config, given = KNOWN[known]
+    env = given if env is None else env
     folder = home / "project"
     folder.mkdir()
     for name in ("big", "other"):
         (folder / f"{name}.txt").write_text(f"A line of the {name} file.\n" * 3_000)
     async with model_server(answer, "anthropic") as server:
         server.write_config(home, {"compaction": {"prepare": False}, **config})
-        async with connected_agent(home=home, env=server.env() | env, capabilities=ZED_BETA) as agent:
+        async with connected_agent(home=home, env=server.env() | {**env}, capabilities=ZED_BETA) as agent:
             yield server, agent, await agent.new_session(folder)
 
 
@@ -116,3 +117,28 @@ async def test_where_a_refusal_does_not_count_a_third_more_than_we_do_is_allowed
         assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
         assert len(refused) == 1
         assert 0.4 * refused[0] < 1.6 * size(server.calls[-1].body)
+
+
+async def test_in_a_small_window_whose_refusals_have_no_number_what_was_answered_calibrates_our_count(
+    tmp_path: Path,
+) -> None:
+    window, refused, left = 10_000, list[int](), list[str]()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        prompt = 2 * size(body)
+        if prompt > window:
+            refused.append(prompt)
+            return refusal(prompt, "prompt is too long")
+        if asks_for_summary(body):
+            return Reply(SUMMARY, usage=Usage(prompt, 300))
+        if left:
+            return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
+        return Reply("Done, and it is long enough. " * 30, usage=Usage(prompt, 300))
+
+    async with reading(tmp_path, answer, env={"ACP_AGENT_CONTEXT_WINDOW": str(window)}) as (server, agent, session):
+        (tmp_path / "project" / "big.txt").write_text("A line of the big file.\n" * 400)
+        for _ in range(6):
+            left.append("big.txt")
+            assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
+            check_legal(server.calls[-1].body)
+        assert len(refused) == 1, "what was refused teaches, and is not sent again"

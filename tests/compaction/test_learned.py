@@ -82,10 +82,21 @@ def test_a_shorter_answer_is_asked_for_until_there_is_one(
 
 @given(TOKENS, TOKENS)
 def test_a_count_of_the_providers_calibrates_ours_within_bounds(prompt: int, estimate: int) -> None:
-    rate = LearnedWindow().counts(prompt, estimate).rate
-    assert 1 <= rate <= MAX_CALIBRATION
-    if estimate <= prompt <= MAX_CALIBRATION * estimate:
-        assert abs(rate * estimate - prompt) < 1
+    for learned in (LearnedWindow().counts(prompt, estimate), LearnedWindow().measures(prompt, estimate).suspects(1)):
+        assert 1 <= learned.rate <= MAX_CALIBRATION
+        if estimate <= prompt <= MAX_CALIBRATION * estimate:
+            assert abs(learned.rate * estimate - prompt) < 1
+
+
+@given(LESSONS, TOKENS, TOKENS, TOKENS)
+def test_what_answers_count_is_doubted_until_a_refusal_and_counts_less_than_what_that_counts(
+    lessons: list[Lesson], prompt: int, estimate: int, more: int
+) -> None:
+    measured = taught(*lessons).measures(prompt, estimate)
+    assert measured.rate == (LearnedWindow().counts(prompt, estimate).rate if of(lessons, "suspects") else 1)
+    assert measured.measures(more, estimate).suspects(1) == taught(*lessons).measures(more, estimate).suspects(1)
+    refused = measured.counts(more, estimate)
+    assert refused.rate == refused.measures(prompt, estimate).rate == LearnedWindow().counts(more, estimate).rate
 
 
 @given(TOKENS, st.none() | TOKENS, TOKENS, TOKENS)
