@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, WINDOW, Desk, desk, held
+from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, WINDOW, Desk, desk, held
 from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
@@ -96,6 +96,29 @@ async def test_a_smaller_model_for_which_it_leaves_too_much_has_it_made_shorter_
         for update in it.agent.updates(kind="compaction_update"):
             if update["status"] == "completed":
                 assert update["_meta"]["tokensAfter"] < update["_meta"]["tokensBefore"]
+
+
+async def test_a_larger_model_that_has_room_enough_keeps_the_conversation_as_it_is(tmp_path: Path) -> None:
+    summary, hold = held()
+    models = SMALL["models"] | {"openai/large-test": {"context_window": 200_000}}
+    async with desk(tmp_path, summary, env={}, config={"models": models}) as it:
+        await prepared(it, hold)
+        await it.agent.set_config_option(it.session, "model", "openai/large-test")
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(11_100, 5)))
+        await it.prompt("Four?", Reply("Fourth answer.", usage=Usage(11_200, 5)))
+        assert shown_compactions(it.agent) == []
+        assert whole(it) == ["One?", LONG, "Two?", "Second answer.", "Three?", "Third answer.", "Four?"]
+
+
+async def test_a_larger_model_writes_the_summary_that_a_smaller_one_has_no_room_for(tmp_path: Path) -> None:
+    config = SMALL | {"compaction": {"prepare": False}}
+    async with desk(tmp_path, Reply(SUMMARY), env={}, config=config) as it:
+        await it.agent.set_config_option(it.session, "model", "openai/small-test")
+        await it.filled(THRESHOLD)
+        await it.agent.set_config_option(it.session, "model", "openai/gpt-test")
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(6_000, 5)))
+        assert [call.body["model"] for call in it.server.calls if is_summary_request(call.body)] == ["gpt-test"]
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
 
 
 @pytest.mark.parametrize("state", STATES)

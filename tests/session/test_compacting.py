@@ -122,6 +122,17 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
         await store.aclose()
 
 
+async def test_a_cancel_before_anything_was_shown_leaves_nothing_to_be_seen(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+        before = await one.events()
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await one.compact()
+        assert scope.cancelled_caught
+        assert one.shown == []
+        assert await one.events() == before
+
+
 async def test_what_is_appended_while_the_summary_is_written_stays_in_force(tmp_path: Path) -> None:
     async with desk(tmp_path) as one:
 
