@@ -167,6 +167,26 @@ async def test_a_refused_request_waits_for_the_summary_that_is_being_written(tmp
         assert [said(message).splitlines()[-1] for message in it.last][-1] == "Three?"
 
 
+async def test_where_the_summary_that_was_waited_for_leaves_too_much_a_refused_request_is_made_shorter_still(
+    tmp_path: Path,
+) -> None:
+    refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
+    summary, hold = held()
+    async with desk(tmp_path, summary, *[Reply("# Goal\nA shorter one.")] * 4) as it:
+        await it.filled()
+        # Far more than the summary was prepared for.
+        await it.prompt("Two?", Reply(LONG + LONG, usage=Usage(PREPARE + 50, 100)))
+        await it.server.wait_held()
+        it.answers = [Reply(http_status=400, body=refused), Reply("Third answer.")]
+        turn = await it.agent.start_prompt(it.session, "Three?")
+        await it.agent.wait_update("compaction_update", status="in_progress")
+        hold.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
+        assert not it.server.calls[-1].mentions(LONG + LONG)
+        assert [said(message).splitlines()[-1] for message in it.last][-1] == "Three?"
+
+
 async def test_failures_are_silent_but_the_third_ends_it_and_their_cost_is_logged(tmp_path: Path) -> None:
     cut_off = Reply("# Goal\nTo be", stop="max_tokens", usage=Usage(100, 10))
     async with desk(tmp_path, *[cut_off] * 3, Reply(SUMMARY)) as it:
