@@ -149,6 +149,26 @@ async def test_what_an_error_in_the_stream_left_of_an_answer_stays_and_is_gone_o
         assert [piece.text for piece in pieces(it.server.calls[-1].body)[-3:]] == ["Tell me.", "The first ha", GO_ON]
 
 
+async def test_an_answer_that_breaks_off_with_numbers_is_gone_on_with_and_not_asked_for_again(tmp_path: Path) -> None:
+    says = "input length and `max_tokens` exceed context limit: 6000 + 10000 > 12000"
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply(SUMMARY)
+        if texts(body)[-1] == "Tell me." and not broken:
+            broken.append(texts(body)[-1])
+            return Reply(["The first ha", "..."], sse_error=says, fail_after=1)
+        return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
+
+    broken: list[str] = []
+    async with at(tmp_path, script=answer) as it:
+        await talk(it, 2)
+        begun = len(it.agent.lines)
+        assert await it.prompt("Tell me.") == {"stopReason": "end_turn"}
+        assert it.agent.text(since=begun).replace("\n", "") == "The first half, and the second."
+        assert broken == ["Tell me."]
+
+
 async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives_on(tmp_path: Path) -> None:
     refuses = True
 
