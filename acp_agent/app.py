@@ -16,8 +16,7 @@ import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.errors import ConfigError
-from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
@@ -34,6 +33,7 @@ from acp_agent.tools.registry import ToolRegistry, default_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.library import RecipeLibrary
 
 DATABASE = "sessions.db"
@@ -46,7 +46,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     :param env: environment variables.
     """
-    hooks = Dispatcher(builtin_handlers())
     tools = ToolRegistry(default_tools())
 
     @cache
@@ -65,7 +64,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             builtin_recipes_dir(),
             settings.home / RECIPES,
             project,
-            hooks.known,
+            known_handlers(builtin_handlers().values()),
             tools=tools.names,
             required_hooks=REQUIRED_HOOKS,
             strategies=strategies,
@@ -73,14 +72,19 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             reserved=[command.name for command in BUILT_IN],
         )
 
+    async def hooks(settings: Settings) -> Found:
+        from acp_agent.hooks.discovery import discover
+
+        return await discover(settings)
+
     return Services(
         store=store,
         tools=tools,
-        hooks=hooks,
         compaction=compaction,
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
         models=lambda settings: Registry(settings, env),
         library=library,
+        hooks=hooks,
     )
 
 

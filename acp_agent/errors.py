@@ -12,6 +12,7 @@
     │   └── SessionConflictError   somebody else appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
     │   └── SummaryOverflowError   the summary request itself does not fit the window
+    ├── HookError                  a hook failed; names it
     ├── ToolError                  goes back to the model as a failed tool call
     └── ModelError                 the model's answer did not arrive
         ├── ModelAuthError         no key, or a key the provider refused        (-32000)
@@ -140,6 +141,10 @@ class NoModelError(CompactionError):
 
 class SummaryOverflowError(CompactionError):
     """The request for a summary does not fit the model's window."""
+
+
+class HookError(AgentError):
+    """A hook cannot be used, or did not do what it should; says what is wrong with it."""
 
 
 class ToolError(AgentError):

@@ -30,8 +30,7 @@ from acp_agent.compaction.strategy import Writer
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import AgentError, RecipeError
-from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.recipes.library import SUFFIX, RecipeLibrary, builtin_recipes_dir
@@ -183,7 +182,7 @@ def _matching(name: str, ids: Sequence[str]) -> str:
 
 def _recipes(names: Sequence[str], settings: Settings, service: CompactionService) -> list[Recipe]:
     """The recipes that are named, or all that compact."""
-    handlers = Dispatcher(builtin_handlers()).known
+    handlers = known_handlers(builtin_handlers().values())
     providers = (*BUILT_IN_PROVIDERS, *settings.providers)
     library = RecipeLibrary.discover(
         builtin_recipes_dir(),

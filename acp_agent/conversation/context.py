@@ -16,6 +16,7 @@ from acp_agent.conversation.events import (
     AssistantAnswered,
     Carried,
     CompactionFailed,
+    ContextAdded,
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
@@ -213,7 +214,7 @@ class Context:
                 pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
                 memory = replace(self.memory, pins=pins)
                 return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
-            case ContinuationAsked():
+            case ContextAdded() | ContinuationAsked():
                 return self._noted(seq, event.message_id, event.sent)
             case SummaryDropped():
                 return replace(self, head=seq, cost=self.cost + _cost(event.usage))

@@ -41,6 +41,7 @@ __all__ = [
     "Carried",
     "CompactionFailed",
     "CompactionTrigger",
+    "ContextAdded",
     "ContextRestored",
     "ContextSwapped",
     "ContinuationAsked",
@@ -236,6 +237,15 @@ class PinRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextAdded:
+    """A hook added a text for the model to read. The user did not say it."""
+
+    message_id: str
+    sent: str
+    kind: Literal["context_added"] = "context_added"
+
+
+@dataclass(frozen=True, slots=True)
 class ContinuationAsked:
     """The model's answer was cut off for want of room; `sent` asks it to go on. The user did not say it."""
 
@@ -266,6 +276,7 @@ Event: TypeAlias = (
     | SummaryDropped
     | TextPinned
     | PinRemoved
+    | ContextAdded
     | ContinuationAsked
 )
 

@@ -1,46 +1,92 @@
-"""`Dispatcher`: tells each bound hook of an event, in order, and gathers the actions."""
+"""`Dispatcher`: asks every hook of a session that is bound to an event, in a fixed order, and puts their answers
+together. Knows no kind of hook; does nothing of what they want."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
 
-from acp_agent.hooks.events import EVENT_NAMES, Action, HookEvent
-from acp_agent.hooks.handlers import Handler
+import anyio
 
+from acp_agent.errors import AgentError
+from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
+from acp_agent.hooks.hook import ORIGINS, Hook, Services
+from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
+from acp_agent.logfile import log_failure
 
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A handler bound to an event.
+_log = logging.getLogger(__name__)
 
-    :ivar once: whether it fires only at the first turn of the run that it belongs to, so that a follow-up question in
-        the same run does not repeat it.
-    """
-
-    event: str
-    handler: str
-    once: bool = False
+Tell: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class Dispatcher:
-    """Knows the handlers by name; who is bound to what comes with each call."""
+    """Asks the hooks of one session.
 
-    def __init__(self, handlers: Iterable[Handler]) -> None:
-        self._handlers = {handler.name: handler for handler in handlers}
+    :param hooks: in any order; the order in which they are asked is config, user, project, recipe, and within one of
+        these the order in which they stand here.
+    :param tell: tells the user that a hook has failed; once for each hook.
+    """
 
-    @property
-    def known(self) -> dict[str, frozenset[str]]:
-        """The events that a recipe may hook into, each with the handlers that it may name."""
-        return {event: frozenset(self._handlers) for event in EVENT_NAMES}
+    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell) -> None:
+        self.hooks = tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
+        self._services = services
+        self._tell = tell
+        self._failed: set[str] = set()
 
-    async def dispatch(self, event: HookEvent, bindings: Sequence[Binding]) -> tuple[Action, ...]:
-        """Ask every hook bound to this event.
+    def listens(self, name: EventName) -> bool:
+        """Whether any hook is bound to such events: where none is, there is no event to make."""
+        return any(name in hook.events for hook in self.hooks)
 
-        :param bindings: in the order in which they are asked.
-        :returns: what they want done, in that order; the caller performs it.
+    async def dispatch(
+        self, event: HookEvent, recipe: Sequence[Hook] = (), *, recipe_first: Sequence[Hook] = ()
+    ) -> Outcome:
+        """Ask every hook that wants to hear of this event.
+
+        Where something can still be decided, one after the other: each is told of the event as the one before has left
+        it, and the first that blocks it, or ends the turn, is the last that is asked. Of what is done already, all are
+        told at once, and what they answer is dropped.
+
+        :param recipe: hooks of the recipe that runs, asked after all others.
+        :param recipe_first: those of them that want to be asked before all others.
         """
-        actions: list[Action] = []
-        for binding in bindings:
-            if binding.event == event.name and not (binding.once and event.turn_number > 1):
-                actions.extend(await self._handlers[binding.handler].handle(event))
-        return tuple(actions)
+        hooks = [
+            hook for hook in (*recipe_first, *self.hooks, *recipe) if event.name in hook.events and hook.wants(event)
+        ]
+        if not hooks:
+            return NOTHING
+        if event.name in OBSERVED:
+            async with anyio.create_task_group() as tasks:
+                for hook in hooks:
+                    tasks.start_soon(self._ask, hook, event)
+            return NOTHING
+        total = NOTHING
+        for hook in hooks:
+            outcome = await self._ask(hook, event)
+            for word in total.overrules(outcome):
+                _log.warning("%s of the hook %s is not used: a hook before it wanted another", word, hook.name)
+            total = total.then(outcome)
+            if total.blocks or total.stop is not None:
+                break
+            event = changed(event, outcome)
+        return total
+
+    async def _ask(self, hook: Hook, event: HookEvent) -> Outcome:
+        """What one hook wants. Its failure is logged and told, and means what `on_error` says."""
+        try:
+            with anyio.fail_after(hook.time_limit):
+                return await hook.run(event, self._services)
+        except TimeoutError:
+            failure = f"It did not answer within {hook.time_limit:g} seconds."
+            _log.warning("the hook %s (%s) did not answer to %s in time", hook.name, hook.source, event.name)
+        except AgentError as error:
+            failure = str(error)
+            _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, error)
+        except Exception as error:  # a hook is a stranger's code, and may raise anything
+            failure = log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
+        blocks = hook.on_error == "block" and event.name not in OBSERVED
+        consequence = "Since its `on_error` is `block`, this was refused." if blocks else "It counts as not there."
+        if hook.source not in self._failed:
+            self._failed.add(hook.source)
+            await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {consequence}")
+        return Outcome(Decision("block", f"The hook {hook.name} failed. {failure}")) if blocks else NOTHING

@@ -1,40 +1,238 @@
-"""The events that hooks are told of, and the actions that they may answer with."""
+"""What hooks are told of: one class an event, each with the moment of the session at which it happens.
+
+Plain values. How one is written down for an executable is `payload`'s matter.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias, get_args
 
-EventName: TypeAlias = Literal["turn_end"]
-EVENT_NAMES: tuple[EventName, ...] = ("turn_end",)
+from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.conversation.messages import JsonObject, Message, ResultPart, Text
+from acp_agent.hooks.outcomes import Outcome
+
+EventName: TypeAlias = Literal[
+    "session_start",
+    "user_message_send",
+    "before_tool_call",
+    "after_tool_call",
+    "turn_end",
+    "agent_stop",
+    "before_compaction",
+    "after_compaction",
+    "session_end",
+]
+EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}
+
+OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
+"""Events of things that are done: nothing that a hook answers can change them."""
+
+ALIASES: Mapping[str, EventName] = {
+    "SessionStart": "session_start",
+    "UserPromptSubmit": "user_message_send",
+    "PreToolUse": "before_tool_call",
+    "PostToolUse": "after_tool_call",
+    "Stop": "agent_stop",
+    "PreCompact": "before_compaction",
+    "SessionEnd": "session_end",
+}
+"""The names that Claude Code has for some of them; `turn_end` and `after_compaction` it does not know."""
+
+
+def event_name(word: str) -> EventName | None:
+    """The event that a word means, by our name or by Claude Code's; None where there is no such event."""
+    return EVENT_NAMES.get(word) or ALIASES.get(word)
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """The model answered without tool calls, so the turn is about to end. Fires once a turn.
+class TokenUsage:
+    """Tokens, as far as they are known; 0 where they are not.
 
-    :ivar turn_number: counts from 1 within one run of a recipe.
-    :ivar response: the visible text of that answer.
+    :ivar input_tokens: of the last request, cached or not.
+    :ivar output_tokens: of the last answer.
+    :ivar current_context_window: what the context takes up now.
+    :ivar max_context_window: what the model's window holds.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    current_context_window: int = 0
+    max_context_window: int = 0
+
+    @property
+    def share(self) -> float:
+        """How full the window is, from 0 on; 0 where that is not known."""
+        return self.current_context_window / self.max_context_window if self.max_context_window else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What every event says of the session that it happens in.
+
+    :ivar cwd: absolute path of the session's directory.
+    :ivar turn_number: which answer without tool calls it is within one prompt, from 1: a hook that lets the agent go on
+        makes a second one.
+    :ivar invoked_by: the recipe that runs; empty for an ordinary prompt.
+    :ivar messages: the context as the model sees it.
+    :ivar transcript: writes the session down as JSON lines, and says in which file. Costs something only where a hook
+        wants it.
     """
 
     session_id: str
     cwd: str
-    turn_number: int
-    response: str
-    name: EventName = "turn_end"
+    transcript: Callable[[], Awaitable[str]]
+    mode: str = "ask"
+    turn_number: int = 1
+    invoked_by: str = ""
+    usage: TokenUsage = TokenUsage()
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class SwapContext:
-    """Let this text take the place of the conversation so far, atomically."""
+class SessionStart:
+    """A session was opened, or goes on with a compacted context. What hooks add stands before what comes next."""
 
+    name: ClassVar[EventName] = "session_start"
+    at: Moment
+    source: Literal["new", "load", "resume", "compact"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessageSend:
+    """A prompt is about to be put to the model.
+
+    :ivar prompt: its text, of a recipe the recipe's.
+    """
+
+    name: ClassVar[EventName] = "user_message_send"
+    at: Moment
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeToolCall:
+    """The model asks for a call; nobody has been asked for permission yet.
+
+    :ivar paths: files and folders that it is about, as far as the arguments say.
+    """
+
+    name: ClassVar[EventName] = "before_tool_call"
+    at: Moment
+    call_id: str
+    tool: str
+    input: JsonObject
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AfterToolCall:
+    """A call has run; the model has not read its result yet.
+
+    :ivar output: what the model will read.
+    """
+
+    name: ClassVar[EventName] = "after_tool_call"
+    at: Moment
+    call_id: str
+    tool: str
+    input: JsonObject
+    output: tuple[ResultPart, ...]
+    is_error: bool = False
+    paths: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The result's text, joined."""
+        return "\n".join(part.text for part in self.output if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The model has answered without tool calls.
+
+    :ivar response: the visible text of that answer.
+    """
+
+    name: ClassVar[EventName] = "turn_end"
+    at: Moment
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStop:
+    """The turn is about to end, unless a hook lets the agent go on.
+
+    :ivar stop_hook_active: whether it goes on already because a hook wanted it to.
+    """
+
+    name: ClassVar[EventName] = "agent_stop"
+    at: Moment
+    response: str
+    stop_hook_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeCompaction:
+    """A compaction is due, and will be done unless a hook stands in its way.
+
+    :ivar context_limit: tokens of the model's window.
+    :ivar instructions: what the user wants kept in mind, where it was asked for by hand.
+    """
+
+    name: ClassVar[EventName] = "before_compaction"
+    at: Moment
+    reason: CompactionTrigger
+    input_tokens: int
+    output_tokens: int
+    context_limit: int
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterCompaction:
+    """A compaction has been done. The tokens are those from before it, so that "from X to Y" can be told."""
+
+    name: ClassVar[EventName] = "after_compaction"
+    at: Moment
+    reason: CompactionTrigger
+    input_tokens: int
+    output_tokens: int
+    context_limit: int
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCompaction:
-    """Compact the conversation now, as `/compact` would."""
+class SessionEnd:
+    """A session is being closed."""
+
+    name: ClassVar[EventName] = "session_end"
+    at: Moment
+    reason: Literal["close", "delete", "exit"]
 
 
-Action: TypeAlias = SwapContext | RequestCompaction
-HookEvent: TypeAlias = TurnEnd
+HookEvent: TypeAlias = (
+    SessionStart
+    | UserMessageSend
+    | BeforeToolCall
+    | AfterToolCall
+    | TurnEnd
+    | AgentStop
+    | BeforeCompaction
+    | AfterCompaction
+    | SessionEnd
+)
+
+
+def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
+    """The event as the next hook is told of it: with what this one made of it."""
+    match event:
+        case UserMessageSend() if outcome.message is not None:
+            return replace(event, prompt=outcome.message)
+        case BeforeToolCall() if outcome.tool_input is not None:
+            return replace(event, input=outcome.tool_input)
+        case AfterToolCall() if outcome.tool_output is not None:
+            return replace(event, output=(Text(outcome.tool_output),))
+        case _:
+            return event

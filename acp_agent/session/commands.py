@@ -13,7 +13,9 @@ from anyio import to_thread
 from acp_agent.config import Settings
 from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
-from acp_agent.hooks.dispatcher import Binding
+from acp_agent.hooks.events import event_name
+from acp_agent.hooks.handlers import BoundHandler, builtin_handlers
+from acp_agent.hooks.hook import Hook
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
@@ -118,9 +120,15 @@ def mentioned(parts: tuple[UserPart, ...]) -> str:
     return "".join(_as_text(part) for part in parts)
 
 
-def bindings(recipe: Recipe) -> tuple[Binding, ...]:
-    """The recipe's hooks as the dispatcher takes them."""
-    return tuple(Binding(event, binding.handler, binding.once) for event, binding in recipe.hooks.items())
+def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
+    """The recipe's hooks as the dispatcher takes them: those that are asked after all others, and those before."""
+    handlers = builtin_handlers()
+    hooks: list[Hook] = []
+    for word, binding in recipe.hooks.items():
+        event = event_name(word)
+        if event is not None:
+            hooks.append(BoundHandler(handlers[binding.handler], event, str(recipe.source), binding.once))
+    return tuple(hooks), ()
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -29,11 +29,10 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import CompactedBlock, Text, UserPart, new_id
 from acp_agent.errors import AgentError, CompactionError
-from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import SwapContext, TurnEnd
+from acp_agent.hooks.outcomes import Outcome, SwapContext
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
-from acp_agent.session.commands import RecipeRun, bindings
+from acp_agent.session.commands import RecipeRun
 from acp_agent.session.log import SessionLog
 from acp_agent.session.receipts import finished
 from acp_agent.session.swapping import swap_events
@@ -82,6 +81,14 @@ Pending: TypeAlias = Callable[[Show], Awaitable[Prepared | None]]
 """Waits for a result that is in the making, and shows what of it streams meanwhile; None where it comes to nothing."""
 
 
+class CompactionHooks(Protocol):
+    """The session's hooks, as a compaction sees them."""
+
+    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
+        """A recipe that compacts has its answer."""
+        ...
+
+
 class Compactor:
     """Compacts one session.
 
@@ -92,15 +99,13 @@ class Compactor:
 
     def __init__(
         self,
-        session_id: str,
         log: SessionLog,
         service: CompactionService,
-        hooks: Dispatcher,
+        hooks: CompactionHooks,
         show: Callable[[Update], Awaitable[None]],
         show_usage: Callable[[], Awaitable[None]],
         instructions: Callable[[], Awaitable[InstructionsLoaded]],
     ) -> None:
-        self._session_id = session_id
         self._log = log
         self.service = service
         self._hooks = hooks
@@ -250,10 +255,9 @@ class Compactor:
         """The result after the recipe's hooks, which decide whether its answer takes the conversation's place."""
         if not result.sent:
             return result
-        event = TurnEnd(self._session_id, self._log.context.cwd, 1, result.summary)
-        actions = await self._hooks.dispatch(event, bindings(order.run.recipe))
-        swap = next((action for action in actions if isinstance(action, SwapContext)), None)
-        if swap is None:
+        outcome = await self._hooks.summary_written(order.run, result.summary)
+        swap = outcome.action
+        if not isinstance(swap, SwapContext):
             raise CompactionError(
                 f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap. Nothing changed."
             )

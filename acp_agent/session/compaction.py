@@ -9,17 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import MIN_OUTPUT
+from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored
 from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit, RecipeError
-from acp_agent.hooks.events import RequestCompaction, TurnEnd
 from acp_agent.session.automatic import AutoCompaction
-from acp_agent.session.commands import RecipeRun, bindings
+from acp_agent.session.commands import RecipeRun
 from acp_agent.session.compacting import Compactor, Order, Pending
 from acp_agent.session.learned import AFTER_REFUSAL, own_window, shorter_answer
 from acp_agent.session.models import ActiveModel
-from acp_agent.session.orders import Orders, asks_for_the_same, same_writer, will_do
+from acp_agent.session.orders import Orders, Wanted, asks_for_the_same, same_writer, will_do
 from acp_agent.session.preparing import Preparation
 from acp_agent.session.services import Services
 from acp_agent.session.undoing import undo
@@ -42,10 +42,9 @@ class SessionCompaction:
         self._asked_less = -1
         self._nothing_short: CompactionError | None = None
         self.compactor = Compactor(
-            host.session_id,
             host.log,
             services.compaction(),
-            services.hooks,
+            host.hooks,
             host.show,
             host.show_usage,
             host.read_instructions,
@@ -87,15 +86,19 @@ class SessionCompaction:
         steps = self.compactor.service.ladder(order.policy)
         return partial(preparation.result, good=lambda prepared: will_do(order, prepared, self.context, steps))
 
-    async def after_recipe(self, run: RecipeRun, response: str) -> None:
-        """Ask the hooks of a recipe whose turn is about to end, and do what they want.
+    async def on_request(self) -> None:
+        """Compact since a hook asked for it."""
+        await self.automatic.on_request(await self._active())
 
-        :param response: the visible text of its last answer.
+    async def summary(self) -> str | None:
+        """A summary of the conversation, which stays as it is.
+
+        :returns: None where there is nothing to summarise, or no recipe that does it.
+        :raises AgentError: none was written.
         """
-        event = TurnEnd(self._host.session_id, self.context.cwd, 1, response)
-        actions = await self._services.hooks.dispatch(event, bindings(run.recipe))
-        if any(isinstance(action, RequestCompaction) for action in actions):
-            await self.automatic.on_request(await self._active())
+        order = await self.orders.automatic(Wanted("hook"), await self._active())
+        prepared = None if order is None else await self.compactor.prepare(order, ModelCalls(order.call))
+        return None if prepared is None else prepared.result.summary
 
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due."""

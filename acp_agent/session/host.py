@@ -28,8 +28,9 @@ from acp_agent.conversation.events import (
     PermissionGranted,
     TurnRefused,
 )
-from acp_agent.conversation.messages import AssistantMessage, JsonObject, new_id
+from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall, new_id
 from acp_agent.errors import AgentError, ContextOverflowError, OverflowLimit
+from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
@@ -39,12 +40,14 @@ from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
 from acp_agent.session.services import Services
 from acp_agent.tools.environment import Environment
+from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import AgentSaid, Notice, Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
     from acp_agent.session.compaction import SessionCompaction
+    from acp_agent.session.hooking import SessionHooks
 
 UNSURE_SHARE = 0.1
 """Of the window: where more of the count than this is our own estimate, the provider may be asked to count."""
@@ -107,6 +110,13 @@ class SessionHost:
         if self._tasks is not None:
             compaction.preparation.run_in(self._tasks)
         return compaction
+
+    @cached_property
+    def hooks(self) -> SessionHooks:
+        """The session's hooks."""
+        from acp_agent.session.hooking import SessionHooks
+
+        return SessionHooks(self, self._services)
 
     # --- what a turn asks for (see TurnHost) ---
 
@@ -203,6 +213,14 @@ class SessionHost:
             shell_timeout=self.settings.shell_timeout,
             archive=SessionArchive(self._services.store, self.session_id, self.context),
         )
+
+    async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:
+        """Ask the hooks about a call that nobody has allowed yet."""
+        return await self.hooks.before_call(call, view)
+
+    async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
+        """Tell the hooks of a call that has run, before the model reads its result."""
+        return await self.hooks.after_call(call, outcome)
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str

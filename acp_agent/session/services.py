@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.config import Settings
-from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.llm.registry import Registry
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.library import RecipeLibrary
 
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class Services:
     """The rooms below, ready for use.
 
+    :ivar hooks: finds the hooks for such settings; asks executables what they listen to.
     :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
@@ -30,8 +31,8 @@ class Services:
 
     store: SessionStore
     tools: ToolRegistry
-    hooks: Dispatcher
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path], Settings]
     models: Callable[[Settings], Registry]
     library: Callable[[Settings], RecipeLibrary]
+    hooks: Callable[[Settings], Awaitable[Found]]

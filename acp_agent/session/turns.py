@@ -30,11 +30,13 @@ from acp_agent.session.commands import (
     recipe_run,
     turn_limits,
 )
+from acp_agent.session.going_on import GoingOn
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
 from acp_agent.session.titles import title_of
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.calls import view_of
+from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
 from acp_agent.turn.updates import AgentSaid, CallFinished, TitleUpdated
 
@@ -119,16 +121,37 @@ class SessionTurns:
             # sent again unchanged.
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             raise
+        host.hooks.begin_run(run)
+        hooked = await host.hooks.user_message(_text(sent or parts))
+        if hooked.blocks or hooked.stop is not None:
+            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await self._note(f"A hook kept this prompt from the model. {hooked.stop or hooked.reason}".rstrip())
+            return "end_turn"
+        if hooked.message is not None:
+            others = (part for part in sent or parts if not isinstance(part, Text))
+            sent = (Text(hooked.message), *others)
         await host.append(UserPrompted(new_id("msg"), parts, sent))
+        await host.hooks.add(hooked.context)
         await self._give_title(parts)
         for text in host.take_untold():
             await self._note(text)
-        result = await run_turn(host, self._tools, turn_limits(host.settings, run))
-        if run is not None and result.answer is not None and result.stop_reason == "end_turn":
-            await host.compaction.after_recipe(run, result.answer.text)
-        if result.stop_reason != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
+        stop = await self._work(turn_limits(host.settings, run))
+        if stop != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
             await host.compaction.automatic.end_turn()
-        return result.stop_reason
+        return stop
+
+    async def _work(self, limits: TurnLimits) -> StopReason:
+        """Run the model and its tools, and again for as long as hooks want to go on."""
+        going_on = GoingOn(self._host, self._note)
+        while True:
+            result = await run_turn(self._host, self._tools, limits)
+            if result.stopped is not None:
+                await self._note(f"A hook ended the turn. {result.stopped}".rstrip())
+            elif result.stop_reason == "end_turn" and result.answer is not None:
+                limits = replace(limits, max_requests=limits.max_requests - result.requests)
+                if await going_on.after(result.answer.text):
+                    continue
+            return result.stop_reason
 
     async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
         word, rest = compaction_word(run.instructions)
@@ -206,6 +229,10 @@ class SessionTurns:
 
 def _says_anything(parts: tuple[UserPart, ...]) -> bool:
     return any(not isinstance(part, Text) or part.text.strip() for part in parts)
+
+
+def _text(parts: tuple[UserPart, ...]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:

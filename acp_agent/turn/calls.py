@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import anyio
 
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
-from acp_agent.conversation.messages import Text, ToolCall, ToolResult
+from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
+from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.logfile import log_failure
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted
+from acp_agent.tools.tool import Outcome, OutputArrived, PreparedCall, Progress, TerminalStarted, Tool
 from acp_agent.turn.host import TurnHost, TurnLimits
 from acp_agent.turn.permission import grant_subject, judge
 from acp_agent.turn.updates import (
@@ -31,7 +34,15 @@ SHOWN_OUTPUT = 20_000
 OUTPUT_SECONDS = 0.1
 """At least so long between two pictures of a command's output, each of which is sent whole."""
 
-Ending: TypeAlias = Literal["answered", "cancelled"]
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A hook has ended the turn."""
+
+    reason: str
+
+
+Ending: TypeAlias = Literal["answered", "cancelled"] | Stopped
 
 _log = logging.getLogger(__name__)
 
@@ -39,14 +50,15 @@ _log = logging.getLogger(__name__)
 async def run_calls(host: TurnHost, tools: ToolRegistry, calls: Sequence[ToolCall], limits: TurnLimits) -> Ending:
     """Run every call and append its result.
 
-    :returns: `cancelled` where the user answered a permission request by ending the turn; the calls left over have no
-        result then, which the turn's closing adds.
+    :returns: `cancelled` where the user answered a permission request by ending the turn, `Stopped` where a hook has
+        ended it; the calls left over have no result then, which the turn's closing adds.
     """
     for call in calls:
         await host.show(CallAnnounced(call.id, call.name, view_of(tools, call), call.arguments))
     for call in calls:
-        if await _run_call(host, tools, call, limits) == "cancelled":
-            return "cancelled"
+        ending = await _run_call(host, tools, call, limits)
+        if ending != "answered":
+            return ending
     return "answered"
 
 
@@ -58,14 +70,33 @@ def view_of(tools: ToolRegistry, call: ToolCall) -> CallView:
 
 async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
     view = view_of(tools, call)
+    stop: str | None = None
     try:
-        prepared = await _prepared(host, tools, call, limits)
+        _allowed_tool(tools, call, limits)
+        hooked = await host.before_call(call, view)
+        stop = hooked.stop
+        if hooked.blocks:
+            raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
+        if stop is not None:
+            raise ToolError(f"A hook ended the turn before this call ran. {stop}".rstrip())
+        asked = call if hooked.tool_input is None else replace(call, arguments=hooked.tool_input)
+        prepared = await _allowed_tool(tools, asked, limits).prepare(asked.arguments, host.environment())
         view = prepared.view
-        refusal = await _refusal(host, call, prepared)
-        if refusal == "cancelled":
+        if await _refusal(host, asked, prepared, hooked) == "cancelled":
             return "cancelled"
         await host.show(CallStarted(call.id, view))
         outcome = await prepared.run(_Reporter(host, call.id).report)
+        if asked is not call:
+            arguments = json.dumps(asked.arguments, ensure_ascii=False)
+            outcome = _with_texts(outcome, (f"A hook changed the arguments of this call to: {arguments}",))
+        outcome = _with_texts(outcome, hooked.context)
+        try:
+            after = await host.after_call(asked, outcome)
+        except anyio.get_cancelled_exc_class():
+            await _finish(host, asked, outcome)  # it has run, and what it did is not undone
+            raise
+        stop = after.stop
+        outcome = _after_hooks(outcome, after)
     except (SessionConflictError, SessionNotFoundError):
         raise
     except ToolError as error:
@@ -73,10 +104,14 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
     except Exception as error:
         outcome = _failed(view, log_failure(_log, f"{call.name} failed inside the agent", error))
     await _finish(host, call, outcome)
-    return "answered"
+    return "answered" if stop is None else Stopped(stop)
 
 
-async def _prepared(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> PreparedCall:
+def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Tool:
+    """The tool of a call that may be made at all.
+
+    :raises ToolError: it may not.
+    """
     tool = tools.get(call.name)
     if tool is None:
         raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools.names)}.")
@@ -93,11 +128,13 @@ async def _prepared(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
             raise ToolError(
                 f"This command may not run in this recipe. Commands that may: {', '.join(limits.allowed_commands)}."
             )
-    return await tool.prepare(call.arguments, host.environment())
+    return tool
 
 
-async def _refusal(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Literal["cancelled"] | None:
-    """Ask where the mode demands it.
+async def _refusal(
+    host: TurnHost, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome
+) -> Literal["cancelled"] | None:
+    """Ask where the mode demands it, or a hook; a hook may answer in the user's place.
 
     :raises ToolError: the call may not run.
     """
@@ -108,6 +145,8 @@ async def _refusal(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Li
             f"{call.name} may not run in {context.mode} mode, which only reads. Describe the change instead; the user "
             "can switch the mode."
         )
+    if hooked.decision is not None:
+        verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
     if verdict == "ask":
         subject = grant_subject(prepared.access)
         answer = await host.ask_permission(call.id, call.name, prepared.view, call.arguments, subject)
@@ -116,6 +155,19 @@ async def _refusal(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Li
         if answer == "reject_once":
             raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
     return None
+
+
+def _after_hooks(outcome: Outcome, after: HookOutcome) -> Outcome:
+    """The result as the model reads it after the hooks: theirs in its place, and what they say below it."""
+    if after.tool_output is not None:
+        outcome = replace(outcome, parts=(Text(after.tool_output),))
+    objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
+    return _with_texts(outcome, (*objection, *after.context))
+
+
+def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:
+    added: tuple[ResultPart, ...] = tuple(Text(text) for text in texts)
+    return replace(outcome, parts=(*outcome.parts, *added)) if added else outcome
 
 
 async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:

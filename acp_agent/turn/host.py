@@ -8,10 +8,12 @@ from typing import Protocol
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event
-from acp_agent.conversation.messages import AssistantMessage, JsonObject
+from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall
 from acp_agent.errors import ContextOverflowError, OverflowLimit
+from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.tools.environment import Environment
+from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
 
@@ -94,6 +96,14 @@ class TurnHost(Protocol):
 
     def environment(self) -> Environment:
         """What tools work in, as of now."""
+        ...
+
+    async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:
+        """Ask the hooks about a call that nobody has allowed yet."""
+        ...
+
+    async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
+        """Tell the hooks of a call that has run, before the model reads its result."""
         ...
 
     async def ask_permission(

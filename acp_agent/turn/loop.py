@@ -10,7 +10,7 @@ from acp_agent.conversation.messages import AssistantMessage, Text, new_id
 from acp_agent.errors import AgentError, CompactionError, ContextOverflowError, sentence
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
-from acp_agent.turn.calls import run_calls
+from acp_agent.turn.calls import Stopped, run_calls
 from acp_agent.turn.host import TurnHost, TurnLimits
 
 GO_ON = (
@@ -23,10 +23,16 @@ TurnStop: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "re
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """How a turn ended, and its last answer, where it got one."""
+    """How a turn ended, and its last answer, where it got one.
+
+    :ivar requests: model calls that it took.
+    :ivar stopped: why a hook ended it; None where none did.
+    """
 
     stop_reason: TurnStop
     answer: AssistantMessage | None = None
+    requests: int = 0
+    stopped: str | None = None
 
 
 async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> TurnResult:
@@ -38,7 +44,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
     """
     spent_before = host.context.cost
     made_room = False
-    for _ in range(limits.max_requests):
+    for requests in range(1, limits.max_requests + 1):
         request = await host.next_request()
         try:
             answer = await stream_answer(host, request)
@@ -79,10 +85,13 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
                 await _ask_to_go_on(host)
             continue
         if answer.tool_calls:
-            if await run_calls(host, tools, answer.tool_calls, limits) == "cancelled":
+            ending = await run_calls(host, tools, answer.tool_calls, limits)
+            if isinstance(ending, Stopped):
+                return TurnResult("end_turn", answer, requests, ending.reason)
+            if ending == "cancelled":
                 return TurnResult("cancelled", answer)
         elif answer.stop_reason != "pause_turn":
-            return TurnResult("end_turn", answer)
+            return TurnResult("end_turn", answer, requests)
         if limits.max_cost is not None and host.context.cost - spent_before >= limits.max_cost:
             break
     return TurnResult("max_turn_requests")

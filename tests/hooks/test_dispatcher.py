@@ -2,63 +2,227 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
 
+import anyio
 import pytest
 
-from acp_agent.hooks.dispatcher import Binding, Dispatcher
-from acp_agent.hooks.events import Action, HookEvent, SwapContext, TurnEnd
-from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.conversation.messages import Message
+from acp_agent.errors import HookError
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import BeforeToolCall, EventName, HookEvent, Moment, SessionEnd, TurnEnd
+from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, known_handlers
+from acp_agent.hooks.hook import Hook, OnError, Origin, Services, Summary
+from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, SwapContext
+from acp_agent.storage.store import SessionStore
 
 
-@dataclass(frozen=True, slots=True)
-class Says:
-    """A handler that asks for a swap to its own name."""
+@dataclass
+class NoServices:
+    """For hooks that use none."""
+
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger(__name__))
+
+    @property
+    def store(self) -> SessionStore:
+        raise NotImplementedError
+
+    async def compaction(
+        self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
+    ) -> Summary:
+        raise NotImplementedError
+
+    async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
+        raise NotImplementedError
+
+
+Answer = Callable[[HookEvent], Awaitable[Outcome]]
+
+
+@dataclass
+class Asked:
+    """A hook that remembers what it was asked about."""
 
     name: str
+    answer: Outcome | Answer = NOTHING
+    origin: Origin = "user"
+    events: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session_end"})
+    time_limit: float = 5.0
+    on_error: OnError = "allow"
+    heard: list[HookEvent] = field(default_factory=list[HookEvent])
 
-    async def handle(self, event: HookEvent) -> tuple[Action, ...]:
-        return (SwapContext(f"{self.name} {event.turn_number}"),)
+    @property
+    def source(self) -> str:
+        return f"hooks/{self.name}"
 
+    def wants(self, event: HookEvent) -> bool:
+        return True
 
-def turn_end(number: int = 1, response: str = "Done.") -> TurnEnd:
-    return TurnEnd("s", "/shop", number, response)
-
-
-async def test_hooks_are_asked_in_the_order_in_which_they_are_bound() -> None:
-    dispatcher = Dispatcher([Says("a"), Says("b"), Says("c")])
-    bindings = [Binding("turn_end", name) for name in ("c", "a", "c")]
-    assert await dispatcher.dispatch(turn_end(), bindings) == (
-        SwapContext("c 1"),
-        SwapContext("a 1"),
-        SwapContext("c 1"),
-    )
-
-
-async def test_a_hook_bound_once_fires_at_the_first_turn_of_a_run_only() -> None:
-    dispatcher = Dispatcher([Says("a"), Says("b")])
-    bindings = [Binding("turn_end", "a", once=True), Binding("turn_end", "b")]
-    assert await dispatcher.dispatch(turn_end(1), bindings) == (SwapContext("a 1"), SwapContext("b 1"))
-    assert await dispatcher.dispatch(turn_end(2), bindings) == (SwapContext("b 2"),)
+    async def run(self, event: HookEvent, services: Services) -> Outcome:
+        self.heard.append(event)
+        return self.answer if isinstance(self.answer, Outcome) else await self.answer(event)
 
 
-async def test_hooks_of_other_events_and_no_hooks_change_nothing() -> None:
-    dispatcher = Dispatcher(builtin_handlers())
-    assert await dispatcher.dispatch(turn_end(), ()) == ()
-    assert await dispatcher.dispatch(turn_end(), [Binding("turn_begin", "swap_context")]) == ()
+async def transcript() -> str:
+    return "/nowhere"
 
 
-@pytest.mark.parametrize(
-    ("response", "actions"),
-    [("# Goal", (SwapContext("# Goal"),)), ("", ()), (" \n", ())],
-    ids=["text", "empty", "blank"],
-)
-async def test_swap_context_asks_for_a_swap_to_an_answer_that_says_something(
-    response: str, actions: tuple[Action, ...]
+AT = Moment("s", "/shop", transcript)
+CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls"})
+
+
+def dispatcher(*hooks: Hook, told: list[str] | None = None) -> Dispatcher:
+    async def tell(text: str) -> None:
+        if told is not None:
+            told.append(text)
+
+    return Dispatcher(hooks, cast("Services", NoServices()), tell)
+
+
+def order(*hooks: Asked) -> list[str]:
+    return [hook.name for hook in hooks if hook.heard]
+
+
+async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> None:
+    heard: list[str] = []
+
+    def named(name: str, origin: Origin) -> Asked:
+        async def answer(event: HookEvent) -> Outcome:
+            heard.append(name)
+            return NOTHING
+
+        return Asked(name, answer, origin)
+
+    hooks = [named("p", "project"), named("c", "config"), named("u2", "user"), named("u1", "user")]
+    await dispatcher(*hooks).dispatch(CALL, [named("r", "recipe")], recipe_first=[named("r0", "recipe")])
+    assert heard == ["r0", "c", "u2", "u1", "p", "r"]
+
+
+async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None:
+    first = Asked("first", Outcome(tool_input={"command": "ls -l"}))
+    second = Asked("second", Outcome(context=("Mind the links.",)))
+    third = Asked("third", Outcome(tool_input={"command": "ls -la"}))
+    outcome = await dispatcher(first, second, third).dispatch(CALL)
+    inputs = [
+        event.input for hook in (first, second, third) for event in hook.heard if isinstance(event, BeforeToolCall)
+    ]
+    assert inputs == [{"command": "ls"}, {"command": "ls -l"}, {"command": "ls -l"}]
+    assert outcome == Outcome(tool_input={"command": "ls -la"}, context=("Mind the links.",))
+
+
+@pytest.mark.parametrize("end", [Outcome(Decision("block", "No.")), Outcome(stop="Enough.")], ids=["block", "stop"])
+async def test_nobody_is_asked_after_a_hook_that_blocks_or_ends_the_turn(end: Outcome) -> None:
+    first, second, third = Asked("first"), Asked("second", end), Asked("third", Outcome(Decision("allow")))
+    assert await dispatcher(first, second, third).dispatch(CALL) == end
+    assert order(first, second, third) == ["first", "second"]
+
+
+async def test_the_first_action_wins_and_the_other_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = Asked("first", Outcome(action=Compact())), Asked("second", Outcome(action=Continue(("On.",))))
+    outcome = await dispatcher(first, second).dispatch(TurnEnd(AT, "Done."))
+    assert outcome.action == Compact()
+    assert "action of the hook second is not used" in caplog.text
+
+
+async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> None:
+    both = anyio.Event()
+    waiting: list[str] = []
+
+    async def meet(event: HookEvent) -> Outcome:
+        waiting.append(event.name)
+        if len(waiting) == 2:
+            both.set()
+        await both.wait()
+        return Outcome(Decision("block"), action=Compact())
+
+    with anyio.fail_after(5):
+        assert await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(SessionEnd(AT, "close")) == NOTHING
+
+
+@pytest.mark.parametrize(("on_error", "blocks"), [("allow", False), ("block", True)])
+async def test_what_a_failing_hook_means_is_its_own_choice_and_the_user_is_told_once(
+    on_error: OnError, blocks: bool
 ) -> None:
-    dispatcher = Dispatcher(builtin_handlers())
-    assert await dispatcher.dispatch(turn_end(response=response), [Binding("turn_end", "swap_context")]) == actions
+    async def fail(event: HookEvent) -> Outcome:
+        raise HookError("It ended with status 3.")
+
+    told: list[str] = []
+    failing, after = Asked("failing", fail, on_error=on_error), Asked("after")
+    asked = dispatcher(failing, after, told=told)
+    for _ in range(2):
+        assert (await asked.dispatch(CALL)).blocks == blocks
+    assert bool(after.heard) != blocks
+    assert len(told) == 1
+    assert "failing (hooks/failing) failed at before_tool_call. It ended with status 3." in told[0]
+
+
+async def test_a_hook_that_takes_too_long_is_ended_and_counts_as_failed() -> None:
+    ended: list[str] = []
+
+    async def sleep(event: HookEvent) -> Outcome:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("ended")
+        return NOTHING
+
+    told: list[str] = []
+    slow = Asked("slow", sleep, time_limit=0.01, on_error="block")
+    outcome = await dispatcher(slow, told=told).dispatch(CALL)
+    assert (ended, outcome.blocks) == (["ended"], True)
+    assert "within 0.01 seconds" in told[0]
+
+
+async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> None:
+    async def broken(event: HookEvent) -> Outcome:
+        raise KeyError("command")
+
+    told: list[str] = []
+    assert await dispatcher(Asked("broken", broken), told=told).dispatch(CALL) == NOTHING
+    assert "KeyError" in told[0]
+
+    async def sleep(event: HookEvent) -> Outcome:
+        await anyio.sleep_forever()
+        return NOTHING
+
+    with anyio.move_on_after(0.01) as scope:
+        await dispatcher(Asked("slow", sleep, on_error="block"), told=told).dispatch(CALL)
+    assert scope.cancelled_caught
+    assert len(told) == 1
+
+
+async def test_hooks_of_other_events_are_not_asked() -> None:
+    other = Asked("other", events=frozenset({"session_end"}))
+    asked = dispatcher(other)
+    assert await asked.dispatch(CALL) == NOTHING
+    assert not other.heard
+    assert asked.listens("session_end")
+    assert not asked.listens("before_tool_call")
+
+
+# --- the handlers of recipes ---
+
+
+def bound(name: str, *, once: bool = False) -> BoundHandler:
+    return BoundHandler(builtin_handlers()[name], "turn_end", str(Path("compact.md")), once)
+
+
+async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> None:
+    [first, second] = [TurnEnd(Moment("s", "/shop", transcript, turn_number=number), "Done.") for number in (1, 2)]
+    once, always = bound("swap_context", once=True), bound("swap_context")
+    assert (await dispatcher().dispatch(first, [once])).action == SwapContext("Done.")
+    assert (await dispatcher().dispatch(second, [once])).action is None
+    assert (await dispatcher().dispatch(second, [always])).action == SwapContext("Done.")
+
+
+@pytest.mark.parametrize("response", ["", " \n"])
+async def test_swap_context_wants_nothing_where_the_answer_says_nothing(response: str) -> None:
+    assert await dispatcher().dispatch(TurnEnd(AT, response), [bound("swap_context")]) == NOTHING
 
 
 def test_recipes_are_told_which_handlers_there_are_for_each_event() -> None:
-    assert Dispatcher(builtin_handlers()).known == {"turn_end": frozenset({"compact", "swap_context"})}
+    assert known_handlers(builtin_handlers().values())["turn_end"] >= {"compact", "swap_context"}

@@ -25,9 +25,8 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import CompactedBlock, Text, Usage
 from acp_agent.errors import CompactionError
-from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import Action, HookEvent, SwapContext
-from acp_agent.hooks.handlers import CompactHandler, Handler, builtin_handlers
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.outcomes import Outcome, SwapContext
 from acp_agent.llm import anthropic_wire, openai_responses_wire
 from acp_agent.llm.profiles import profile
 from acp_agent.llm.provider import (
@@ -61,7 +60,7 @@ class Desk:
     during: Callable[[], Awaitable[None]] | None = None
     on_show: Callable[[Update], Awaitable[None]] | None = None
     instructions: str = "You are careful."
-    handlers: tuple[Handler, ...] = builtin_handlers()
+    reword: Callable[[str], str] = str
     tools: tuple[ToolDefinition, ...] = ()
     native: NativeCompaction | None = None
 
@@ -83,12 +82,13 @@ class Desk:
         yield TextDelta("\nA cart.")
         yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
 
+    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
+        return Outcome(action=SwapContext(self.reword(summary)))
+
     async def compact(self) -> bool:
-        hooks = Dispatcher(self.handlers)
-        library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, hooks.known)
-        compactor = Compactor(
-            "s", self.log, CompactionService(), hooks, self.show, self.show_usage, self.read_instructions
-        )
+        handlers = known_handlers(builtin_handlers().values())
+        library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, handlers)
+        compactor = Compactor(self.log, CompactionService(), self, self.show, self.show_usage, self.read_instructions)
         context = self.log.context
         state = ConversationState.from_context(
             context, ModelRequest("m", context.instructions, context.messages, self.tools), BUDGET
@@ -209,15 +209,6 @@ async def test_the_projects_instructions_are_read_afresh_and_are_part_of_the_swa
         assert await one.store.context("s") == one.log.context
 
 
-class Rewording:
-    """A hook that has its own words for a summary."""
-
-    name = "swap_context"
-
-    async def handle(self, event: HookEvent) -> tuple[Action, ...]:
-        return (SwapContext(event.response.replace("A cart", "A basket")),)
-
-
 class OwnCompaction:
     """A provider's, which lets its summary be read, or has one asked for."""
 
@@ -240,7 +231,7 @@ async def test_where_a_hook_rewords_a_summary_every_provider_that_reads_a_text_r
     tmp_path: Path, native: str | None, recall: bool
 ) -> None:
     async with desk(tmp_path) as one:
-        one.handlers = (Rewording(), CompactHandler())
+        one.reword = lambda summary: summary.replace("A cart", "A basket")
         one.tools = (ToolDefinition("recall", "Reads entries.", {"type": "object"}),) if recall else ()
         one.native = None if native is None else OwnCompaction(native)
         assert await one.compact()

@@ -12,6 +12,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
+    ContextAdded,
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
@@ -143,6 +144,7 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
     log.step("Cut off")
     log.swap(summary="So far.")
     log.ask_on()
+    log.add_context()
     log.add(SummaryDropped(Usage(1, cost=0.5)))
     log.step(" and on.")
     log.end()
@@ -156,7 +158,7 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
         "So far.",
         " and on.",
     ]
-    silent = (TextPinned, PinRemoved, ContinuationAsked, SummaryDropped, ContextRestored)
+    silent = (TextPinned, PinRemoved, ContextAdded, ContinuationAsked, SummaryDropped, ContextRestored)
     shown = (logged for logged in log.logged if not isinstance(logged.event, silent))
     assert replayed(log.logged) == replayed(shown)
 

@@ -23,16 +23,15 @@ from acp_agent.conversation.events import (
     ToolReturned,
 )
 from acp_agent.conversation.messages import Message, Text, UserMessage
-from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import COMPACT
 from acp_agent.session.swapping import swap_events
 from support.logs import LogBuilder, is_legal, legal_logs
 
-HOOKS = Dispatcher(builtin_handlers())
-RECIPE = RecipeLibrary.discover(builtin_recipes_dir(), None, None, HOOKS.known).recipes[COMPACT]
+HANDLERS = known_handlers(builtin_handlers().values())
+RECIPE = RecipeLibrary.discover(builtin_recipes_dir(), None, None, HANDLERS).recipes[COMPACT]
 POLICY = CompactionPolicy("Summarise.")
 
 

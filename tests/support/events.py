@@ -21,6 +21,7 @@ from acp_agent.conversation.events import (
     CallView,
     Carried,
     CompactionFailed,
+    ContextAdded,
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
@@ -203,6 +204,7 @@ _EXAMPLES: tuple[Event, ...] = (
     TextPinned("msg_8", 3, "prices are cents", "The user pinned: prices are cents"),
     PinRemoved("msg_9", 3, "The user took a pin back: prices are cents"),
     ContinuationAsked("msg_10", "Go on where you stopped."),
+    ContextAdded("msg_11", "A hook added this:\n\nIt is raining."),
 )
 EXAMPLES: dict[str, Event] = {event.kind: event for event in _EXAMPLES}
 """One event of each kind, with every field set to something that is not its default."""

@@ -20,6 +20,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
+    ContextAdded,
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
@@ -246,6 +247,10 @@ class LogBuilder:
     def ask_on(self) -> int:
         """The model is asked to go on with an answer that was cut off."""
         return self.add(ContinuationAsked(self._id("msg"), "Go on."))
+
+    def add_context(self) -> int:
+        """A hook adds a text."""
+        return self.add(ContextAdded(self._id("msg"), "A hook added this:\n\nIt is raining."))
 
     def _shortened(self, seqs: Collection[int]) -> tuple[Rewritten, ...]:
         return tuple(

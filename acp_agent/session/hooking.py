@@ -1,0 +1,181 @@
+"""`SessionHooks`: asks one session's hooks at every event of its life, and puts together what each is told.
+
+What they want done to the session is done by whoever asks here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.events import CallView, ContextAdded
+from acp_agent.conversation.messages import ToolCall, new_id
+from acp_agent.errors import AgentError
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import (
+    AfterToolCall,
+    AgentStop,
+    BeforeToolCall,
+    EventName,
+    HookEvent,
+    Moment,
+    SessionEnd,
+    SessionStart,
+    TokenUsage,
+    TurnEnd,
+    UserMessageSend,
+)
+from acp_agent.hooks.hook import Hook
+from acp_agent.hooks.outcomes import NOTHING, Outcome
+from acp_agent.session.commands import RecipeRun, recipe_hooks
+from acp_agent.session.hook_services import HookServices
+from acp_agent.session.services import Services
+from acp_agent.session.transcript import Transcript
+from acp_agent.tools.tool import Outcome as CallOutcome
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
+
+ADDED = "A hook added this:\n\n{}"
+"""How the model reads what a hook added: nobody is to take it for the user's words."""
+
+TRANSCRIPTS = "transcripts"
+"""Folder in the agent's home."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionHooks:
+    """The hooks of one session. They are looked for when the first event happens."""
+
+    def __init__(self, host: SessionHost, services: Services) -> None:
+        self._host = host
+        self._services = services
+        self._dispatcher: Dispatcher | None = None
+        self._run: RecipeRun | None = None
+        self._recipe: Sequence[Hook] = ()
+        self._recipe_first: Sequence[Hook] = ()
+        self._answers = 0
+
+    def begin_run(self, run: RecipeRun | None) -> None:
+        """A prompt is being answered.
+
+        :param run: the recipe that it runs, whose hooks end with it.
+        """
+        self._run = run
+        self._recipe, self._recipe_first = ((), ()) if run is None else recipe_hooks(run.recipe)
+        self._answers = 0
+
+    # --- the events ---
+
+    async def session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
+        """A session was opened, or goes on compacted; what hooks add for the model is put into the log."""
+        outcome = await self._ask("session_start", lambda at: SessionStart(at, source))
+        await self.add(outcome.context)
+
+    async def user_message(self, prompt: str) -> Outcome:
+        """A prompt is about to be put to the model."""
+        return await self._ask("user_message_send", lambda at: UserMessageSend(at, prompt))
+
+    async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
+        """See `TurnHost.before_call`."""
+        paths = tuple(location.path for location in view.locations)
+        return await self._ask(
+            "before_tool_call", lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
+        )
+
+    async def after_call(self, call: ToolCall, outcome: CallOutcome) -> Outcome:
+        """See `TurnHost.after_call`."""
+        paths = tuple(location.path for location in outcome.view.locations)
+        return await self._ask(
+            "after_tool_call",
+            lambda at: AfterToolCall(
+                at, call.id, call.name, call.arguments, outcome.parts, is_error=outcome.is_error, paths=paths
+            ),
+        )
+
+    async def turn_end(self, response: str) -> Outcome:
+        """The model has answered without tool calls; each such answer of a run has the next number."""
+        self._answers += 1
+        return await self._ask("turn_end", lambda at: TurnEnd(at, response))
+
+    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
+        """A recipe that compacts has its answer; it is a run of its own, with one answer."""
+        last, first = recipe_hooks(run.recipe)
+        return await self._ask("turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first)
+
+    async def agent_stop(self, response: str) -> Outcome:
+        """The turn is about to end."""
+        active = self._answers > 1
+        return await self._ask("agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active))
+
+    async def session_end(self, reason: Literal["close", "delete", "exit"]) -> None:
+        """The session is being closed."""
+        await self._ask("session_end", lambda at: SessionEnd(at, reason))
+
+    # --- what they want ---
+
+    async def add(self, texts: Sequence[str]) -> None:
+        """Have the model read what hooks added."""
+        if texts:
+            await self._host.append(*(ContextAdded(new_id("msg"), ADDED.format(text)) for text in texts))
+
+    async def _ask(
+        self,
+        name: EventName,
+        make: Callable[[Moment], HookEvent],
+        last: Sequence[Hook] | None = None,
+        first: Sequence[Hook] | None = None,
+    ) -> Outcome:
+        """Ask all hooks, those of the running recipe included, unless others are given."""
+        dispatcher = await self._ready()
+        last, first = self._recipe if last is None else last, self._recipe_first if first is None else first
+        if not dispatcher.listens(name) and not any(name in hook.events for hook in (*first, *last)):
+            return NOTHING
+        event = make(await self._moment())
+        outcome = await dispatcher.dispatch(event, last, recipe_first=first)
+        for notice in outcome.notices:
+            await self._host.tell(notice)
+        return outcome
+
+    async def _ready(self) -> Dispatcher:
+        if self._dispatcher is None:
+            found = await self._services.hooks(self._host.settings)
+            for error in found.errors:
+                _log.warning("hook left out: %s", error)
+                await self._host.tell(f"A hook was left out. {error}")
+            services = HookServices(self._host, self._services)
+            self._dispatcher = Dispatcher(found.hooks, services, self._host.tell)
+        return self._dispatcher
+
+    async def _moment(self) -> Moment:
+        context = self._host.context
+        last = context.usage
+        usage = TokenUsage(
+            input_tokens=last.prompt_tokens if last else 0,
+            output_tokens=last.output_tokens if last else 0,
+            current_context_window=context.baseline or used_tokens(context, self._host.prefix_tokens()),
+        )
+        try:
+            active = await self._host.models.active(context.model)
+            usage = replace(usage, max_context_window=active.budget.window)
+        except AgentError:
+            pass  # without a model there is no window; the prompt that needs one says what to set
+        return Moment(
+            session_id=self._host.session_id,
+            cwd=context.cwd,
+            transcript=self._transcript.write,
+            mode=context.mode,
+            turn_number=max(1, self._answers),
+            invoked_by=self._run.recipe.name if self._run else "",
+            usage=usage,
+            messages=context.messages,
+        )
+
+    @cached_property
+    def _transcript(self) -> Transcript:
+        return Transcript(self._services.store, self._host.session_id, self._host.settings.home / TRANSCRIPTS)
