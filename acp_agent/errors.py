@@ -11,7 +11,8 @@
     ├── StorageError               the session store cannot do what was asked
     │   └── SessionConflictError   somebody else appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
-    │   └── SummaryOverflowError   the summary request itself does not fit the window
+    │   ├── SummaryOverflowError   the summary request itself does not fit the window
+    │   └── CompactionVetoedError  a hook wants none, or none now
     ├── HookError                  a hook failed; names it
     ├── ToolError                  goes back to the model as a failed tool call
     └── ModelError                 the model's answer did not arrive
@@ -141,6 +142,19 @@ class NoModelError(CompactionError):
 
 class SummaryOverflowError(CompactionError):
     """The request for a summary does not fit the model's window."""
+
+
+class CompactionVetoedError(CompactionError):
+    """A hook did not allow a compaction, or put it off. Not a failure of the compaction.
+
+    :param put_off: whether it may be done later.
+    :param tokens: by how many the context has to grow until then; None until the turn ends.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, put_off: bool = False, tokens: int | None = None) -> None:
+        self.put_off = put_off
+        self.tokens = tokens
+        super().__init__(reason, advice)
 
 
 class HookError(AgentError):

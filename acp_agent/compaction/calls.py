@@ -60,6 +60,17 @@ class ModelCalls:
         self.requests = 0
         self.usage: Usage | None = None
 
+    def begin_with(self, first: Callable[[], Awaitable[None]]) -> None:
+        """Do this before what is done before each request."""
+        begin = self._begin
+
+        async def both() -> None:
+            await first()
+            if begin is not None:
+                await begin()
+
+        self._begin = both
+
     @property
     def cached(self) -> float | None:
         """Share of all prompts so far that the provider read from its cache."""

@@ -165,6 +165,7 @@ class CompactionPolicy:
     :ivar by_hand: a person asked for it: a failure is told and not worked around, and little may be gained.
     :ivar must_fit: the conversation cannot be sent as it is, so the last step has to fit whatever it costs.
     :ivar steps: the strategies to try, in place of the ladder that the others make.
+    :ivar written: a summary that is there already, so that no model is asked for one.
     :ivar max_images: images that a request may hold; None where there is no limit.
     :ivar max_bytes: bytes that a request may hold.
     """
@@ -181,6 +182,7 @@ class CompactionPolicy:
     by_hand: bool = True
     must_fit: bool = False
     steps: tuple[str, ...] | None = None
+    written: str | None = None
     max_images: int | None = None
     max_bytes: int | None = None
 

@@ -26,8 +26,9 @@ from acp_agent.errors import (
     RecipeError,
 )
 from acp_agent.session.breaker import Breaker
-from acp_agent.session.compacting import Compactor, Order, Pending
+from acp_agent.session.compacting import Compactor, Pending
 from acp_agent.session.models import ActiveModel
+from acp_agent.session.ordering import Order
 from acp_agent.session.orders import Orders, Wanted
 from acp_agent.session.preparing import Preparation
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from acp_agent.conversation.events import ContextSwapped
 from acp_agent.errors import AgentError, CompactionError
-from acp_agent.session.compacting import Order
+from acp_agent.session.ordering import Order
 
 MAX_FAILURES = 3
 """Summaries that failed in a row, after which no model is asked for one by itself any more."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
 
-from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
+from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.compaction.framing import frame
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
-from acp_agent.compaction.strategy import Writer
+from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -28,12 +27,12 @@ from acp_agent.conversation.events import (
     InstructionsLoaded,
 )
 from acp_agent.conversation.messages import CompactedBlock, Text, UserPart, new_id
-from acp_agent.errors import AgentError, CompactionError
-from acp_agent.hooks.outcomes import Outcome, SwapContext
-from acp_agent.llm.provider import NativeCompaction
+from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
+from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.logfile import log_failure
-from acp_agent.session.commands import RecipeRun
+from acp_agent.session.interposing import Asking, CompactionHooks, Interposed
 from acp_agent.session.log import SessionLog
+from acp_agent.session.ordering import Order, Prepared
 from acp_agent.session.receipts import finished
 from acp_agent.session.swapping import swap_events
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
@@ -41,52 +40,8 @@ from acp_agent.turn.updates import CompactionChunk, CompactionFinished, Compacti
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A compaction that somebody wants.
-
-    :ivar run: the recipe, with what the user asked it to keep in mind.
-    :ivar state: the conversation, frozen.
-    :ivar revision: of the context that `state` was taken from.
-    :ivar call: asks the model that writes summaries.
-    :ivar own: asks the session's own model.
-    :ivar without_model: whether no model may be asked.
-    """
-
-    run: RecipeRun
-    trigger: CompactionTrigger
-    state: ConversationState
-    revision: int
-    policy: CompactionPolicy
-    call: ModelCall
-    native: NativeCompaction | None = None
-    writer: Writer | None = None
-    own: ModelCall | None = None
-    without_model: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A result that waits to be used.
-
-    :ivar seconds: how long it took.
-    """
-
-    order: Order
-    result: CompactedState
-    seconds: float
-
-
 Pending: TypeAlias = Callable[[Show], Awaitable[Prepared | None]]
 """Waits for a result that is in the making, and shows what of it streams meanwhile; None where it comes to nothing."""
-
-
-class CompactionHooks(Protocol):
-    """The session's hooks, as a compaction sees them."""
-
-    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """A recipe that compacts has its answer."""
-        ...
 
 
 class Compactor:
@@ -129,7 +84,7 @@ class Compactor:
         """
         shown = _Shown(order.trigger, self._show)
         calls = ModelCalls(order.call, shown.chunk, shown.begin)
-        began = anyio.current_time()
+        waits_since = anyio.current_time()
 
         async def result() -> Prepared | None:
             if pending is not None:
@@ -137,10 +92,9 @@ class Compactor:
                 if (prepared := await pending(shown.chunk)) is not None:
                     return _ordered(prepared, order.trigger, calls)
                 calls.requests = spent()
-            compacted = await self._run(order, calls)
-            return None if compacted is None else Prepared(order, compacted, anyio.current_time() - began)
+            return await self.prepare(order, calls)
 
-        return await self._to_the_end(shown, calls, order, result, waits_since=began)
+        return await self._to_the_end(shown, calls, order, result, waits_since=waits_since)
 
     async def prepare(self, order: Order, calls: ModelCalls) -> Prepared | None:
         """Compact without showing or changing anything.
@@ -149,7 +103,15 @@ class Compactor:
         :raises AgentError: it came to nothing.
         """
         began = anyio.current_time()
-        compacted = await self._run(order, calls)
+        asking = Asking(self._hooks, order, calls)
+        try:
+            compacted = await self._run(order, calls)
+            if compacted is not None:
+                await asking()
+        except Interposed as interposed:
+            order = interposed.applied_to(order)
+            compacted = await self._run(order, calls)
+        order = replace(order, asked=True)
         return None if compacted is None else Prepared(order, compacted, anyio.current_time() - began)
 
     async def splice(self, prepared: Prepared, trigger: CompactionTrigger) -> ContextSwapped | None:
@@ -208,6 +170,8 @@ class Compactor:
             )
             raise
         except AgentError as error:
+            if isinstance(error, CompactionVetoedError) and not shown.begun:
+                raise
             failed = CompactionFailed(shown.compaction_id, order.trigger, "failed", str(error), calls.usage)
             await self._failed(shown, failed)
             raise
@@ -222,6 +186,7 @@ class Compactor:
         order = prepared.order
         result = await self._reworded(order, prepared.result)
         instructions = await self._instructions()
+        before = await self._hooks.usage()
         receipt = replace(result.receipt, seconds=prepared.seconds, waited=anyio.current_time() - waits_since)
         swaps: list[ContextSwapped] = []
 
@@ -249,6 +214,7 @@ class Compactor:
                 await self._show_usage()
             except AgentError as error:
                 _log.info("no usage to show after compaction %s: %s", compaction_id, error)
+        await self._hooks.after_compaction(order, swaps[-1], before)
         return swaps[-1]
 
     async def _reworded(self, order: Order, result: CompactedState) -> CompactedState:

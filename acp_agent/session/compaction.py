@@ -16,9 +16,10 @@ from acp_agent.conversation.events import ContextRestored
 from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit, RecipeError
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun
-from acp_agent.session.compacting import Compactor, Order, Pending
+from acp_agent.session.compacting import Compactor, Pending
 from acp_agent.session.learned import AFTER_REFUSAL, own_window, shorter_answer
 from acp_agent.session.models import ActiveModel
+from acp_agent.session.ordering import Order
 from acp_agent.session.orders import Orders, Wanted, asks_for_the_same, same_writer, will_do
 from acp_agent.session.preparing import Preparation
 from acp_agent.session.services import Services

@@ -12,13 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from acp_agent.compaction.estimate import used_tokens
-from acp_agent.conversation.events import CallView, ContextAdded
+from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import (
+    AfterCompaction,
     AfterToolCall,
     AgentStop,
+    BeforeCompaction,
     BeforeToolCall,
     EventName,
     HookEvent,
@@ -39,6 +41,7 @@ from acp_agent.tools.tool import Outcome as CallOutcome
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
+    from acp_agent.session.ordering import Order
 
 ADDED = "A hook added this:\n\n{}"
 """How the model reads what a hook added: nobody is to take it for the user's words."""
@@ -107,6 +110,40 @@ class SessionHooks:
         """A recipe that compacts has its answer; it is a run of its own, with one answer."""
         last, first = recipe_hooks(run.recipe)
         return await self._ask("turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first)
+
+    async def before_compaction(self, order: Order) -> Outcome:
+        """See `CompactionHooks`."""
+        return await self._ask(
+            "before_compaction",
+            lambda at: BeforeCompaction(
+                at,
+                order.trigger,
+                at.usage.input_tokens,
+                at.usage.output_tokens,
+                order.state.budget.window,
+                order.run.instructions,
+            ),
+        )
+
+    async def usage(self) -> TokenUsage:
+        """See `CompactionHooks`."""
+        dispatcher = await self._ready()
+        return (await self._moment()).usage if dispatcher.listens("after_compaction") else TokenUsage()
+
+    async def after_compaction(self, order: Order, swap: ContextSwapped, before: TokenUsage) -> None:
+        """See `CompactionHooks`. The session then starts anew with the compacted context."""
+        await self._ask(
+            "after_compaction",
+            lambda at: AfterCompaction(
+                replace(at, usage=before),
+                order.trigger,
+                before.input_tokens,
+                before.output_tokens,
+                order.state.budget.window,
+                swap.summary,
+            ),
+        )
+        await self.session_start("compact")
 
     async def agent_stop(self, response: str) -> Outcome:
         """The turn is about to end."""

@@ -16,8 +16,8 @@ from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import CompactionError, ConfigError, ModelError, OverflowLimit
 from acp_agent.recipes.model import CompactionOptions, Recipe
 from acp_agent.session.commands import COMPACT, RecipeRun
-from acp_agent.session.compacting import Order, Prepared
 from acp_agent.session.models import ActiveModel
+from acp_agent.session.ordering import Order, Prepared
 from acp_agent.session.swapping import tokens_after
 from acp_agent.session.workspace import read_workspace
 

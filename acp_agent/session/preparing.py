@@ -20,8 +20,9 @@ from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.logfile import log_failure
-from acp_agent.session.compacting import Compactor, Order, Prepared
+from acp_agent.session.compacting import Compactor
 from acp_agent.session.log import SessionLog
+from acp_agent.session.ordering import Order, Prepared
 
 MakeOrder: TypeAlias = Callable[[], Awaitable[Order | None]]
 

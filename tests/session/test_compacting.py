@@ -25,8 +25,9 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import CompactedBlock, Text, Usage
 from acp_agent.errors import CompactionError
+from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.hooks.outcomes import Outcome, SwapContext
+from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm import anthropic_wire, openai_responses_wire
 from acp_agent.llm.profiles import profile
 from acp_agent.llm.provider import (
@@ -40,8 +41,9 @@ from acp_agent.llm.provider import (
 )
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import COMPACT, RecipeRun
-from acp_agent.session.compacting import Compactor, Order
+from acp_agent.session.compacting import Compactor
 from acp_agent.session.log import SessionLog
+from acp_agent.session.ordering import Order
 from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, Update
 from support.logs import LogBuilder
@@ -82,8 +84,17 @@ class Desk:
         yield TextDelta("\nA cart.")
         yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
 
+    async def before_compaction(self, order: Order) -> Outcome:
+        return NOTHING
+
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
         return Outcome(action=SwapContext(self.reword(summary)))
+
+    async def usage(self) -> TokenUsage:
+        return TokenUsage()
+
+    async def after_compaction(self, order: Order, swap: ContextSwapped, before: TokenUsage) -> None:
+        pass
 
     async def compact(self) -> bool:
         handlers = known_handlers(builtin_handlers().values())

@@ -44,6 +44,8 @@ class SummaryStrategy:
         cut = task.cut()
         if cut is None:
             return None
+        if task.policy.written is not None:
+            return Draft(cut, task.policy.written)
         first_kept = cut.kept[0].message if cut.kept else None
         text = summary_request(task.policy.prompt, first_kept, cut.summarised)
         asked = UserMessage(new_id("msg"), (text,))
