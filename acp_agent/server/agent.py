@@ -140,7 +140,10 @@ class Agent:
         self, call: Call, params: LoadSessionRequest | ResumeSessionRequest, *, replayed: bool
     ) -> Awaitable[JsonValue]:
         async def work(manager: SessionManager) -> JsonValue:
-            session = await manager.open(params.session_id, params.cwd, params.additional_directories, self._client)
+            source = "load" if replayed else "resume"
+            session = await manager.open(
+                params.session_id, params.cwd, params.additional_directories, self._client, source
+            )
             if replayed:
                 await manager.replay(session)
             options = await session.options()

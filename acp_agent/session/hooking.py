@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import anyio
+
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
@@ -63,6 +65,7 @@ class SessionHooks:
         self._recipe: Sequence[Hook] = ()
         self._recipe_first: Sequence[Hook] = ()
         self._answers = 0
+        self._started: anyio.Event | None = None
 
     def begin_run(self, run: RecipeRun | None) -> None:
         """A prompt is being answered.
@@ -75,8 +78,23 @@ class SessionHooks:
 
     # --- the events ---
 
-    async def session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
-        """A session was opened, or goes on compacted; what hooks add for the model is put into the log."""
+    async def start(self) -> None:
+        """The session was opened; happens once, before its first prompt at the latest."""
+        if self._started is None:
+            self._started = anyio.Event()
+            try:
+                await self._session_start(self._host.source)
+            finally:
+                self._started.set()
+        await self._started.wait()
+
+    async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
+        """The session is being closed; nothing happens where it had not begun to work."""
+        if self._started is not None:
+            await self._ask("session_end", lambda at: SessionEnd(at, reason))
+
+    async def _session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
+        """What hooks add for the model is put into the log."""
         outcome = await self._ask("session_start", lambda at: SessionStart(at, source))
         await self.add(outcome.context)
 
@@ -143,16 +161,12 @@ class SessionHooks:
                 swap.summary,
             ),
         )
-        await self.session_start("compact")
+        await self._session_start("compact")
 
     async def agent_stop(self, response: str) -> Outcome:
         """The turn is about to end."""
         active = self._answers > 1
         return await self._ask("agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active))
-
-    async def session_end(self, reason: Literal["close", "delete", "exit"]) -> None:
-        """The session is being closed."""
-        await self._ask("session_end", lambda at: SessionEnd(at, reason))
 
     # --- what they want ---
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -61,11 +61,15 @@ TAKEN_BACK = (
 _log = logging.getLogger(__name__)
 
 
+Source: TypeAlias = Literal["new", "load", "resume"]
+
+
 class SessionHost:
     """One session's log, client and settings, as a turn needs them.
 
     :ivar log: the session's log.
     :ivar client: who sits at the other end; replaced when another editor opens the session.
+    :ivar source: how the session was opened.
     """
 
     def __init__(
@@ -76,11 +80,13 @@ class SessionHost:
         services: Services,
         settings: Settings,
         directories: Sequence[Path],
+        source: Source = "new",
     ) -> None:
         self.session_id = session_id
         self.log = log
         self.client = client
         self.settings = settings
+        self.source: Source = source
         self.models = SessionModels(services.models(settings))
         self._services = services
         self._directories = tuple(directories)
@@ -117,6 +123,11 @@ class SessionHost:
         from acp_agent.session.hooking import SessionHooks
 
         return SessionHooks(self, self._services)
+
+    async def end_hooks(self, reason: Literal["close", "delete", "exit"]) -> None:
+        """Tell the hooks that the session is being closed, where they have been asked anything."""
+        if "hooks" in self.__dict__:
+            await self.hooks.end(reason)
 
     # --- what a turn asks for (see TurnHost) ---
 

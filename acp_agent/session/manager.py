@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,7 +17,7 @@ from acp_agent.conversation.events import Event, SessionStarted
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import InvalidParamsError, SessionClosedError
 from acp_agent.session.client import SessionClient
-from acp_agent.session.host import SessionHost
+from acp_agent.session.host import SessionHost, Source
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.services import Services
@@ -70,7 +70,9 @@ class SessionManager:
         host = await self._host(session_id, client(session_id), directories, (started,))
         return self._start(host)
 
-    async def open(self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
+    async def open(
+        self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor, source: Source = "resume"
+    ) -> Session:
         """Open a session that was made before; one that is open already is closed first, as by `close`. A cancel waits
         until it is open again: who asked may go on with it, or open it once more.
 
@@ -81,9 +83,9 @@ class SessionManager:
 
         async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
-            await self._close_if_open(session_id)
+            await self._close_if_open(session_id, "close")
             await self._services.store.record(session_id)
-            host = await self._host(session_id, client(session_id), directories, None)
+            host = await self._host(session_id, client(session_id), directories, None, source)
             return self._start(host)
 
         return await _to_its_end(reopened)
@@ -118,11 +120,11 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self.get(session_id)
-        await _to_its_end(partial(self._close_if_open, session_id))
+        await _to_its_end(partial(self._close_if_open, session_id, "close"))
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good; an unknown one is no error."""
-        await _to_its_end(partial(self._close_if_open, session_id))
+        await _to_its_end(partial(self._close_if_open, session_id, "delete"))
         await self._services.store.delete(session_id)
 
     def stop(self) -> None:
@@ -138,13 +140,18 @@ class SessionManager:
         """Load what the first prompt needs and what is small, a moment from now, in the background."""
         self._tasks.start_soon(_prewarm, session)
 
-    async def _close_if_open(self, session_id: str) -> None:
+    async def _close_if_open(self, session_id: str, reason: Literal["close", "delete"]) -> None:
         session = self._open.pop(session_id, None)
         if session is not None:
-            await session.close()
+            await session.close(reason)
 
     async def _host(
-        self, session_id: str, client: SessionClient, directories: tuple[Path, ...], create: tuple[Event, ...] | None
+        self,
+        session_id: str,
+        client: SessionClient,
+        directories: tuple[Path, ...],
+        create: tuple[Event, ...] | None,
+        source: Source = "new",
     ) -> SessionHost:
         services = self._services
         settings = services.settings(directories[0])
@@ -158,7 +165,7 @@ class SessionManager:
         log = SessionLog(services.store, session_id, context)
         if context.instructions != instructions.text and context.turn_from is None:
             await log.append(instructions)
-        return SessionHost(session_id, log, client, services, settings, directories)
+        return SessionHost(session_id, log, client, services, settings, directories, source)
 
     def _start(self, host: SessionHost) -> Session:
         session = Session(host, self._services.tools)
@@ -171,6 +178,7 @@ async def _prewarm(session: Session) -> None:
     await anyio.sleep(PREWARM_SECONDS)
     try:
         await session.host.prewarm()
+        await session.host.hooks.start()
     except Exception:
         # The prompt that needs it will say what is wrong, to somebody who can read it.
         _log.exception("could not prepare the model of %s", session.session_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from typing import Literal
 
 import anyio
 
@@ -22,6 +23,9 @@ from acp_agent.session.replay import replay
 from acp_agent.session.turns import SessionTurns
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.updates import CommandsUpdated, ModeUpdated, Option, OptionsUpdated, TitleUpdated
+
+EXIT_SECONDS = 1.5
+"""For all hooks together that want to hear of the agent's end: who closes the wire may not be kept waiting."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,13 +96,16 @@ class Session:
                     while True:
                         await self._answer(await self._mailbox.take())
             finally:
+                if not self._closed:
+                    with anyio.CancelScope(deadline=anyio.current_time() + EXIT_SECONDS, shield=True):
+                        await self.host.end_hooks("exit")
                 self._release()
 
     def stop(self) -> None:
         """End the running turn and take no more prompts, since the process ends; `serve` returns when that is done."""
         self._serving.cancel()
 
-    async def close(self) -> None:
+    async def close(self, reason: Literal["close", "delete"] = "close") -> None:
         """Answer every prompt with `cancelled`, end the running turn, take no more, and show nothing any more."""
         self._release()
         if self._running is not None:
@@ -110,6 +117,7 @@ class Session:
                 pass
             # Before somebody else reads the log, which is told what a summary cost that nobody will use.
             await self.host.give_up()
+            await self.host.end_hooks(reason)
         finally:
             self._serving.cancel()
             self.host.fall_silent()

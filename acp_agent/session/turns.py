@@ -59,6 +59,7 @@ class SessionTurns:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
+            await self._host.hooks.start()
             if ticket.cancelled:
                 await self._log_unasked(ticket.parts)
                 return "cancelled"
