@@ -23,6 +23,7 @@ from acp_agent.conversation.events import (
     FileVersion,
     InstructionsLoaded,
     LoggedEvent,
+    MessageSupplied,
     ModeChanged,
     ModelChanged,
     PartialAnswer,
@@ -214,6 +215,8 @@ class Context:
                 pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
                 memory = replace(self.memory, pins=pins)
                 return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+            case MessageSupplied():
+                return replace(self, head=seq, entries=(*self.entries, Entry(seq, event.message, note=True)))
             case ContextAdded() | ContinuationAsked():
                 return self._noted(seq, event.message_id, event.sent)
             case SummaryDropped():

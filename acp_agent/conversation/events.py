@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserPart
+from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, UserPart
 from acp_agent.conversation.swaps import (
     Carried,
     CompactionFailed,
@@ -51,6 +51,7 @@ __all__ = [
     "InstructionsLoaded",
     "Location",
     "LoggedEvent",
+    "MessageSupplied",
     "ModeChanged",
     "ModelChanged",
     "NoteAdded",
@@ -237,6 +238,14 @@ class PinRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageSupplied:
+    """A hook supplied a message of the history that it puts in the place of another; the swap behind it keeps it."""
+
+    message: Message
+    kind: Literal["message_supplied"] = "message_supplied"
+
+
+@dataclass(frozen=True, slots=True)
 class ContextAdded:
     """A hook added a text for the model to read. The user did not say it."""
 
@@ -276,6 +285,7 @@ Event: TypeAlias = (
     | SummaryDropped
     | TextPinned
     | PinRemoved
+    | MessageSupplied
     | ContextAdded
     | ContinuationAsked
 )

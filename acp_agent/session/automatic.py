@@ -20,6 +20,7 @@ from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
     AgentError,
     CompactionError,
+    CompactionVetoedError,
     ContextOverflowError,
     ModelError,
     OverflowLimit,
@@ -31,6 +32,7 @@ from acp_agent.session.models import ActiveModel
 from acp_agent.session.ordering import Order
 from acp_agent.session.orders import Orders, Wanted
 from acp_agent.session.preparing import Preparation
+from acp_agent.session.putting_off import PutOff
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
@@ -59,7 +61,9 @@ class AutoCompaction:
         self._orders = orders
         self._compactor = compactor
         self._breaker = Breaker(host.tell)
-        self.preparation = make(self._breaker.failed)
+        self.preparation = make(self._failed)
+        self._put_off = PutOff()
+        self._used = 0
         self._futile = 0
         self._just_compacted = False
         self._failed_at = 0
@@ -75,6 +79,7 @@ class AutoCompaction:
         self._just_compacted = False
         self._new_turn = True
         self._seen = None
+        self._put_off.begin_turn()
 
     def succeeded(self) -> None:
         """A compaction that was asked for by hand succeeded: models can be asked again."""
@@ -88,7 +93,7 @@ class AutoCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         """
         await self.preparation.drop_if_stale()
-        self._no_room = None
+        self._no_room, self._used = None, budget.used
         opened, self._new_turn = self._new_turn, False
         last, self._last = self._last, active
         level = self._level = self._pressure(active, budget, settings)
@@ -100,11 +105,11 @@ class AutoCompaction:
             level = self._level = self._pressure(active, await self._host.filled(active), settings)
             if level not in _MUST:
                 return
-        if level == "prepare":
+        if level == "prepare" and not self._put_off.holds(budget.used):
             self._prepare(active, budget)
         if level not in _DUE:
             self._just_compacted = False
-        elif not self._is_futile(budget):
+        elif not self._is_futile(budget) and (level in _MUST or not self._put_off.holds(budget.used)):
             if waits:
                 await self._compact(await self._waited_for(level, active, last))
             else:
@@ -150,6 +155,10 @@ class AutoCompaction:
         await self.preparation.drop_if_stale()
         if self.preparation.ready and self._level != "none":
             await self._splice()
+        elif self._put_off.until_end and self._last is not None:
+            order = await self._order(Wanted("threshold"), self._last)
+            # The hook has been asked, and this is when it wanted it.
+            await self._compact(None if order is None else replace(order, asked=True))
 
     # --- when ---
 
@@ -248,6 +257,13 @@ class AutoCompaction:
             self._just_compacted = True
             self._breaker.close()
         except AgentError as error:
+            await self._failed(error)
+
+    async def _failed(self, error: AgentError) -> None:
+        """A compaction came to nothing. A veto is no failure."""
+        if isinstance(error, CompactionVetoedError):
+            self._put_off.vetoed(error, self._used)
+        else:
             await self._breaker.failed(error)
 
     @property
@@ -277,12 +293,13 @@ class AutoCompaction:
             self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
                 self._no_room = error
-            await self._breaker.failed(error)
+            await self._failed(error)
             return False
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")
         self._just_compacted = swap is not None
         if swap is not None:
+            self._put_off.compacted()
             await self._breaker.compacted(order, swap)
         return swap is not None
 

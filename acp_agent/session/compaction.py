@@ -5,15 +5,19 @@ Loaded with the session's first prompt, and not with the session: what makes a s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+
+import anyio
 
 from acp_agent.compaction.budget import MIN_OUTPUT
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextRestored
-from acp_agent.errors import CompactionError, ContextOverflowError, OverflowLimit, RecipeError
+from acp_agent.conversation.events import ContextRestored, ContextSwapped, Event
+from acp_agent.conversation.messages import Message
+from acp_agent.errors import CompactionError, CompactionVetoedError, ContextOverflowError, OverflowLimit, RecipeError
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.compacting import Compactor, Pending
@@ -22,6 +26,8 @@ from acp_agent.session.models import ActiveModel
 from acp_agent.session.ordering import Order
 from acp_agent.session.orders import Orders, Wanted, asks_for_the_same, same_writer, will_do
 from acp_agent.session.preparing import Preparation
+from acp_agent.session.receipts import finished
+from acp_agent.session.replacing import replacement
 from acp_agent.session.services import Services
 from acp_agent.session.undoing import undo
 
@@ -90,6 +96,26 @@ class SessionCompaction:
     async def on_request(self) -> None:
         """Compact since a hook asked for it."""
         await self.automatic.on_request(await self._active())
+
+    async def replace(self, messages: Sequence[Message]) -> ContextSwapped:
+        """Put a hook's messages in the place of the conversation.
+
+        :raises HookError: they cannot stand there.
+        """
+        host, swaps = self._host, list[ContextSwapped]()
+        used = host.used(await self._active())
+
+        def build(context: Context) -> tuple[Event, ...]:
+            events = replacement(context, messages, used, host.prefix_tokens())
+            swaps.extend(event for event in events if isinstance(event, ContextSwapped))
+            return events
+
+        await self.preparation.drop()
+        with anyio.CancelScope(shield=True):
+            await host.log.append_built(build)
+            await host.show(finished(swaps[-1]))
+            await host.show_usage()
+        return swaps[-1]
 
     async def summary(self) -> str | None:
         """A summary of the conversation, which stays as it is.
@@ -172,7 +198,9 @@ class SessionCompaction:
             await self.automatic.make_room(active, "tokens", known.likely(fits))
         except BaseException as error:
             models.learn(name, known)
-            if not isinstance(error, CompactionError) or isinstance(error.__cause__, RecipeError):
+            if not isinstance(error, CompactionError) or isinstance(error, CompactionVetoedError):
+                raise
+            if isinstance(error.__cause__, RecipeError):
                 raise
             if broke_off or answer <= MIN_OUTPUT:
                 raise

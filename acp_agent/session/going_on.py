@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import ContextAdded
 from acp_agent.conversation.messages import new_id
-from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Summarize
+from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
@@ -52,6 +52,8 @@ class GoingOn:
             case Summarize():
                 if summary := await compaction.summary():
                     await self._note(summary)
+            case Replace():
+                await compaction.replace(outcome.action.messages)
             case _:
                 pass
 

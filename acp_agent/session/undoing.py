@@ -16,6 +16,7 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.errors import CompactionError
 from acp_agent.session.log import SessionLog
+from acp_agent.session.replacing import REPLACE
 from acp_agent.storage.store import SessionStore
 
 
@@ -28,8 +29,8 @@ async def undo(store: SessionStore, session_id: str, log: SessionLog, prefix_tok
     if not log.context.swaps:
         raise CompactionError("There is no compaction to undo. Nothing was changed.")
     undone = log.context.swaps[-1]
-    before = await store.context_at(session_id, undone - 1)
     [swap] = await store.read(session_id, [undone])
+    before = await store.context_at(session_id, _last_before(swap))
     restored: list[ContextRestored] = []
 
     def build(context: Context) -> tuple[Event, ...]:
@@ -40,6 +41,14 @@ async def undo(store: SessionStore, session_id: str, log: SessionLog, prefix_tok
 
     await log.append_built(build)
     return restored[-1]
+
+
+def _last_before(swap: LoggedEvent) -> int:
+    """The place of the last event before a swap and what belongs to it."""
+    event = swap.event
+    if isinstance(event, ContextSwapped) and event.strategy == REPLACE:
+        return event.keep_from - 1  # where what the hook supplied begins
+    return swap.seq - 1
 
 
 def restored_context(context: Context, before: Context, swap: LoggedEvent, prefix_tokens: int) -> ContextRestored:

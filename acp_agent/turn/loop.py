@@ -7,15 +7,19 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, Text, new_id
-from acp_agent.errors import AgentError, CompactionError, ContextOverflowError, sentence
+from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError, ContextOverflowError, sentence
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import Stopped, run_calls
 from acp_agent.turn.host import TurnHost, TurnLimits
 
-GO_ON = (
-    "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
-    "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
+CUT_OFF = "Your last answer was cut off because the context window was full."
+COMPACTED = "The earlier part of the conversation has been compacted. "
+GO_ON = "Go on exactly where the answer stopped, and do not repeat what it says."
+
+MADE_SHORT = (
+    "It was made short in this turn already, and is still too large; what may help is a new session, or a model that "
+    "takes more."
 )
 
 TurnStop: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -43,7 +47,7 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
     :raises ModelError: the model could not be asked, or its answer broke off.
     """
     spent_before = host.context.cost
-    made_room = False
+    made_room, veto = False, ""
     for requests in range(1, limits.max_requests + 1):
         request = await host.next_request()
         try:
@@ -51,19 +55,22 @@ async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> T
         except ContextOverflowError as error:
             if await host.heed(error):
                 continue
-            if made_room:
+            if made_room or veto:
                 raise ContextOverflowError(
-                    f"{sentence(error)} It was made short in this turn already, and is still too large; what may help "
-                    "is a new session, or a model that takes more.",
+                    f"{sentence(error)} {veto or MADE_SHORT}",
                     partial=error.partial,
                     limit=error.limit,
                     maximum=error.maximum,
                     prompt=error.prompt,
                 ) from error
             partial = await _keep_partial(host)
-            made_room = await _make_room(host, error)
+            try:
+                made_room = await _make_room(host, error)
+            except CompactionVetoedError as vetoed:
+                # The hook may have made room in another way, or there may be room by now: it is tried once more.
+                veto = str(vetoed)
             if partial:
-                await _ask_to_go_on(host)
+                await _ask_to_go_on(host, compacted=not veto)
             continue
         if answer.stop_reason == "refusal":
             turn_from = host.context.turn_from
@@ -110,12 +117,14 @@ async def _keep_partial(host: TurnHost) -> bool:
     return True
 
 
-async def _ask_to_go_on(host: TurnHost) -> None:
-    await host.append(ContinuationAsked(new_id("msg"), GO_ON))
+async def _ask_to_go_on(host: TurnHost, *, compacted: bool = True) -> None:
+    await host.append(ContinuationAsked(new_id("msg"), f"{CUT_OFF} {COMPACTED if compacted else ''}{GO_ON}"))
 
 
 async def _make_room(host: TurnHost, error: ContextOverflowError) -> bool:
     try:
         return await host.make_room(error.limit, error)
+    except CompactionVetoedError:
+        raise
     except AgentError as failed:
         raise ContextOverflowError(f"{sentence(error)} {failed}", partial=error.partial, limit=error.limit) from failed

@@ -30,6 +30,7 @@ from acp_agent.conversation.events import (
     FileVersion,
     InstructionsLoaded,
     Location,
+    MessageSupplied,
     ModeChanged,
     ModelChanged,
     NoteAdded,
@@ -204,6 +205,7 @@ _EXAMPLES: tuple[Event, ...] = (
     TextPinned("msg_8", 3, "prices are cents", "The user pinned: prices are cents"),
     PinRemoved("msg_9", 3, "The user took a pin back: prices are cents"),
     ContinuationAsked("msg_10", "Go on where you stopped."),
+    MessageSupplied(UserMessage("msg_12", (Text("Look at it."),))),
     ContextAdded("msg_11", "A hook added this:\n\nIt is raining."),
 )
 EXAMPLES: dict[str, Event] = {event.kind: event for event in _EXAMPLES}
