@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acp_agent.config import Settings
 from acp_agent.errors import HookError
-from acp_agent.hooks.hook import Hook
+from acp_agent.hooks.contract import Hook
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import anyio
 
 from acp_agent.errors import AgentError
+from acp_agent.hooks.contract import ORIGINS, Hook, Services
 from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
-from acp_agent.hooks.hook import ORIGINS, Hook, Services
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
 from acp_agent.logfile import log_failure
 

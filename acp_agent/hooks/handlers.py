@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
 from acp_agent.hooks.events import EventName, HookEvent, TurnEnd
-from acp_agent.hooks.hook import TIME_LIMIT, OnError, Origin, Services
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
 
 

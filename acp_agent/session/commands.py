@@ -13,9 +13,9 @@ from anyio import to_thread
 from acp_agent.config import Settings
 from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
+from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.events import event_name
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers
-from acp_agent.hooks.hook import Hook
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HookServices:
-    """See `acp_agent.hooks.hook.Services`."""
+    """See `acp_agent.hooks.contract.Services`."""
 
     def __init__(self, host: SessionHost, services: Services) -> None:
         self._host = host

@@ -17,6 +17,7 @@ from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
+from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -33,7 +34,6 @@ from acp_agent.hooks.events import (
     TurnEnd,
     UserMessageSend,
 )
-from acp_agent.hooks.hook import Hook
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from acp_agent.session.commands import RecipeRun, recipe_hooks
 from acp_agent.session.hook_services import HookServices

@@ -13,10 +13,10 @@ import pytest
 
 from acp_agent.conversation.messages import Message
 from acp_agent.errors import HookError
+from acp_agent.hooks.contract import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import BeforeToolCall, EventName, HookEvent, Moment, SessionEnd, TurnEnd
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, known_handlers
-from acp_agent.hooks.hook import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, SwapContext
 from acp_agent.storage.store import SessionStore
 
