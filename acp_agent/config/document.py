@@ -95,6 +95,36 @@ def parse_mapping(text: str, first_line: int = 1) -> Document:
     :param first_line: the line of the file that `text` begins at.
     :raises DocumentError: with the line.
     """
+    data, lines = _parse(text, first_line, ())
+    begin = lines.pop(())
+    if not isinstance(data, Mapping):
+        raise DocumentError("should be `key: value` lines", begin)
+    return Document(cast("Mapping[str, object]", data), lines)
+
+
+def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Document]]:
+    """Parse YAML whose top level is a mapping or a list of them.
+
+    :param words: keys that are text, though YAML 1.1 reads them as true or false: `on`.
+    :returns: each with the line that it begins at, which is also the line of its empty place.
+    :raises DocumentError: with the line.
+    """
+    data, lines = _parse(text, 1, words)
+    if isinstance(data, Mapping):
+        return [(lines[()], Document(cast("Mapping[str, object]", data), lines))]
+    if not isinstance(data, list):
+        raise DocumentError("should be `key: value` lines, or a list of such", lines[()])
+    documents: list[tuple[int, Document]] = []
+    for index, item in enumerate(cast("list[object]", data)):
+        if not isinstance(item, Mapping):
+            raise DocumentError("should be `key: value` lines", lines[index,])
+        inner = {place[1:]: line for place, line in lines.items() if place[:1] == (index,)}
+        documents.append((lines[index,], Document(cast("Mapping[str, object]", item), inner)))
+    return documents
+
+
+def _parse(text: str, first_line: int, words: Collection[str]) -> tuple[object, dict[Place, int]]:
+    """The data, an empty mapping where there is none, and its lines; that of the empty place is where it begins."""
     import yaml
     from yaml.reader import ReaderError
 
@@ -103,9 +133,9 @@ def parse_mapping(text: str, first_line: int = 1) -> Document:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
-            return Document({}, {})
-        _walk(node, (), lines, first_line, set())
-        data = cast(Mapping[str, object], loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
+            return {}, {(): first_line}
+        _walk(node, (), lines, first_line, set(), words)
+        data = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = " ".join(part for part in (error.context, error.problem) if part)
@@ -117,12 +147,12 @@ def parse_mapping(text: str, first_line: int = 1) -> Document:
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
-    if not isinstance(node, yaml.MappingNode):
-        raise DocumentError("should be `key: value` lines", node.start_mark.line + first_line)
-    return Document(data, lines)
+    return data, {(): node.start_mark.line + first_line, **lines}
 
 
-def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int]) -> None:
+def _walk(
+    node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int], words: Collection[str]
+) -> None:
     """Note the line of every key and item below `node`, and refuse what would be silently lost or misread."""
     import yaml
 
@@ -135,12 +165,14 @@ def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, se
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[*place, index] = item.start_mark.line + first_line
-            _walk(item, (*place, index), lines, first_line, seen)
+            _walk(item, (*place, index), lines, first_line, seen, words)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             line = key.start_mark.line + first_line
             if not isinstance(key, yaml.ScalarNode):
                 raise DocumentError("a key should be a word", line, dotted(place))
+            if key.value in words:
+                key.tag = "tag:yaml.org,2002:str"
             if key.tag != "tag:yaml.org,2002:str":
                 message = f"YAML does not read this key as text; put it in quotes: '{key.value}'"
                 raise DocumentError(message, line, dotted(place))
@@ -148,7 +180,7 @@ def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, se
             if inner in lines:
                 raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
             lines[inner] = line
-            _walk(value, inner, lines, first_line, seen)
+            _walk(value, inner, lines, first_line, seen, words)
 
 
 def validate(model: type[M], document: Document, context: object = None) -> M:

@@ -5,6 +5,7 @@ Plain values. How one is written down for an executable is `payload`'s matter.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -231,8 +232,27 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
         case UserMessageSend() if outcome.message is not None:
             return replace(event, prompt=outcome.message)
         case BeforeToolCall() if outcome.tool_input is not None:
-            return replace(event, input=outcome.tool_input)
+            paths = paths_of(outcome.tool_input, event.at.cwd)
+            return replace(event, input=outcome.tool_input, paths=paths)
         case AfterToolCall() if outcome.tool_output is not None:
             return replace(event, output=(Text(outcome.tool_output),))
         case _:
             return event
+
+
+def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
+    """The file or folder that a call's arguments name, as the tools read them: absolute, relative to `cwd`, from the
+    home folder on, or a `file://` URI.
+
+    :returns: absolute paths.
+    """
+    path = input.get("path")
+    if not isinstance(path, str) or not path.strip():
+        return ()
+    if path.startswith("file://"):
+        from urllib.parse import unquote, urlsplit
+
+        path = unquote(urlsplit(path).path)
+    if path == "~" or path.startswith("~/"):
+        path = os.path.expanduser(path)  # noqa: PTH111 - leaves a path without a home folder as it is
+    return (os.path.normpath(os.path.join(cwd, path)),)  # noqa: PTH118 - the parts may be anything

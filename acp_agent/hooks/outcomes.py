@@ -113,6 +113,21 @@ class Outcome:
         if self.summary is not None and not self.summary.strip():
             object.__setattr__(self, "summary", None)
 
+    @classmethod
+    def allow(cls, reason: str = "") -> Outcome:
+        """The call may be made; the user is not asked."""
+        return cls(Decision("allow", reason))
+
+    @classmethod
+    def ask(cls, reason: str = "") -> Outcome:
+        """The user is asked about the call, also where the mode would not."""
+        return cls(Decision("ask", reason))
+
+    @classmethod
+    def block(cls, reason: str) -> Outcome:
+        """It may not happen; at the end of a turn, the agent has to go on."""
+        return cls(Decision("block", reason))
+
     @property
     def blocks(self) -> bool:
         """Whether it refuses what is about to happen."""

@@ -33,8 +33,9 @@ from acp_agent.hooks.events import (
     TokenUsage,
     TurnEnd,
     UserMessageSend,
+    paths_of,
 )
-from acp_agent.hooks.outcomes import NOTHING, Outcome
+from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
 from acp_agent.session.commands import RecipeRun, recipe_hooks
 from acp_agent.session.hook_services import HookServices
 from acp_agent.session.services import Services
@@ -51,6 +52,9 @@ ADDED = "A hook added this:\n\n{}"
 TRANSCRIPTS = "transcripts"
 """Folder in the agent's home."""
 
+_AMID_A_TURN: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
+"""Events at which a compaction waits for the next request, or for the end of the turn."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +70,7 @@ class SessionHooks:
         self._recipe_first: Sequence[Hook] = ()
         self._answers = 0
         self._started: anyio.Event | None = None
+        self._wants_compaction = False
 
     def begin_run(self, run: RecipeRun | None) -> None:
         """A prompt is being answered.
@@ -75,6 +80,7 @@ class SessionHooks:
         self._run = run
         self._recipe, self._recipe_first = ((), ()) if run is None else recipe_hooks(run.recipe)
         self._answers = 0
+        self._wants_compaction = False
 
     # --- the events ---
 
@@ -104,7 +110,7 @@ class SessionHooks:
 
     async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
         """See `TurnHost.before_call`."""
-        paths = tuple(location.path for location in view.locations)
+        paths = tuple(location.path for location in view.locations) or paths_of(call.arguments, self._host.context.cwd)
         return await self._ask(
             "before_tool_call", lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
         )
@@ -170,6 +176,11 @@ class SessionHooks:
 
     # --- what they want ---
 
+    def take_compaction(self) -> bool:
+        """Whether a hook wanted a compaction at an event at which none can be done; asked once for each."""
+        wanted, self._wants_compaction = self._wants_compaction, False
+        return wanted
+
     async def add(self, texts: Sequence[str]) -> None:
         """Have the model read what hooks added."""
         if texts:
@@ -191,6 +202,8 @@ class SessionHooks:
         outcome = await dispatcher.dispatch(event, last, recipe_first=first)
         for notice in outcome.notices:
             await self._host.tell(notice)
+        if name in _AMID_A_TURN and isinstance(outcome.action, Compact):
+            self._wants_compaction = True
         return outcome
 
     async def _ready(self) -> Dispatcher:

@@ -179,11 +179,17 @@ class SessionHost:
 
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
+        await self.compact_for_hooks()
         active = await self.models.active(self.context.model)
         await self.compaction.before_request(active)
         # Another model may have been chosen while a summary was written.
         self._asked = await self.models.active(self.context.model)
         return self.request(self._asked)
+
+    async def compact_for_hooks(self) -> None:
+        """Compact where a hook wanted it at an event at which it could not be done."""
+        if self.hooks.take_compaction():
+            await self.compaction.on_request()
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:
         """Whether this answer was cut off because the window was full."""

@@ -138,6 +138,7 @@ class SessionTurns:
             await self._note(text)
         stop = await self._work(turn_limits(host.settings, run))
         if stop != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
+            await host.compact_for_hooks()
             await host.compaction.automatic.end_turn()
         return stop
 

@@ -1,0 +1,162 @@
+"""`hook`, which makes a Python function a hook, and the hook that such a function becomes. Knows no files."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar, cast
+
+from anyio import to_thread
+
+from acp_agent.config.document import did_you_mean
+from acp_agent.errors import HookError
+from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
+from acp_agent.hooks.events import (
+    ALIASES,
+    EVENT_NAMES,
+    AfterToolCall,
+    BeforeToolCall,
+    EventName,
+    HookEvent,
+    event_name,
+)
+from acp_agent.hooks.matching import matches
+from acp_agent.hooks.outcomes import NOTHING, Outcome
+
+Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
+F = TypeVar("F", bound=Function)
+
+_MARK = "__acp_agent_hooks__"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What `hook` says of a function."""
+
+    events: frozenset[EventName]
+    matcher: str
+    time_limit: float
+    on_error: OnError
+
+
+def hook(
+    *events: str, matcher: str = "", time_limit: float = TIME_LIMIT, on_error: OnError = "allow"
+) -> Callable[[F], F]:
+    """Make a function a hook. It is called with the event and the `Services`, and returns an `Outcome`, or None.
+
+    An `async` function is awaited and cancelled at its time limit. A plain one runs in a thread of its own, which
+    nobody can end: at its time limit it is left alone, and what it returns is not used. The function itself stays as
+    it is, so that a test can call it.
+
+    :param events: names of events, ours or Claude Code's.
+    :param matcher: see `acp_agent.hooks.matching.matches`.
+    :param time_limit: seconds that it may take.
+    :param on_error: whether a failure means that it wants nothing, or that what it was asked about may not happen.
+    :raises HookError: one of these is impossible, or the function does not take two arguments.
+    """
+    names: set[EventName] = set()
+    for word in events:
+        name = event_name(word)
+        if name is None:
+            raise HookError(f"There is no event {word!r}; {did_you_mean(word, (*EVENT_NAMES, *ALIASES))}.")
+        names.add(name)
+    if not names:
+        raise HookError("@hook names no event. Write for example @hook('before_tool_call').")
+    if not 0 < time_limit < float("inf"):
+        raise HookError(f"The time limit should be a number of seconds above 0, not {time_limit!r}.")
+    if on_error not in ("allow", "block"):
+        raise HookError(f"`on_error` should be 'allow' or 'block', not {on_error!r}.")
+    mark = Mark(frozenset(names), matcher, time_limit, on_error)
+
+    def marked(function: F) -> F:
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError as error:
+            raise HookError("A hook is called with two arguments, the event and the services.") from error
+        setattr(function, _MARK, (*marks_of(function), mark))
+        return function
+
+    return marked
+
+
+def marks_of(value: object) -> tuple[Mark, ...]:
+    """What `hook` has said of a function; nothing of anything else."""
+    marks = getattr(value, _MARK, ()) if inspect.isroutine(value) else ()
+    return cast("tuple[Mark, ...]", marks)
+
+
+def hooks_of(function: Function, origin: Origin, source: str) -> Iterator[PythonHook]:
+    """The hooks that a marked function is: one for each mark, the uppermost last.
+
+    :param source: the file or the package that it comes from.
+    """
+    for mark in marks_of(function):
+        yield PythonHook(function, mark, origin, source)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonHook:
+    """A function as a hook.
+
+    :ivar source: where the function stands.
+    """
+
+    function: Function
+    mark: Mark
+    origin: Origin
+    source: str
+
+    @property
+    def name(self) -> str:
+        """The function's."""
+        return str(getattr(self.function, "__name__", "hook"))
+
+    @property
+    def events(self) -> frozenset[EventName]:
+        """Those that `hook` names."""
+        return self.mark.events
+
+    @property
+    def time_limit(self) -> float:
+        """Seconds that it may take."""
+        return self.mark.time_limit
+
+    @property
+    def on_error(self) -> OnError:
+        """What its failure means."""
+        return self.mark.on_error
+
+    def wants(self, event: HookEvent) -> bool:
+        """Whether the matcher names it."""
+        return matches(self.mark.matcher, event)
+
+    async def run(self, event: HookEvent, services: Services) -> Outcome:
+        """Call the function.
+
+        :raises HookError: it returned something else than an outcome, or wanted to end the process.
+        """
+        event = _own(event)
+        answer: object
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                answer = await self.function(event, services)
+            else:
+                answer = await to_thread.run_sync(self.function, event, services, abandon_on_cancel=True)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except SystemExit as error:
+            raise HookError("It called sys.exit(), which a hook cannot do. Have it return instead.") from error
+        if answer is None:
+            return NOTHING
+        if not isinstance(answer, Outcome):
+            raise HookError(f"It returned a {type(answer).__name__}; a hook returns an Outcome, or None.")
+        return answer
+
+
+def _own(event: HookEvent) -> HookEvent:
+    """The event with arguments of the function's own: what it changes in them is no outcome."""
+    if isinstance(event, BeforeToolCall | AfterToolCall):
+        return replace(event, input=deepcopy(event.input))
+    return event

@@ -1,0 +1,268 @@
+"""Python files and packages as hooks: what is loaded, what is said where nothing is, and how a function is called."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import anyio
+import pytest
+
+from acp_agent.errors import HookError
+from acp_agent.hooks import Outcome, Services, hook
+from acp_agent.hooks.contract import Hook
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import AgentStop, BeforeToolCall, HookEvent, Moment, SessionStart
+from acp_agent.hooks.outcomes import NOTHING, Decision
+from acp_agent.hooks.plugins import load
+from acp_agent.hooks.python_hooks import Function, hooks_of
+from support.checkout import REPOSITORY
+from support.plugins import install
+
+HEAD = "from acp_agent.hooks import BeforeToolCall, Outcome, Services, hook\n\n"
+
+
+async def transcript() -> str:
+    return "/nowhere"
+
+
+AT = Moment("s", "/shop", transcript)
+CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "git push --force", "env": {"A": "1"}})
+SERVICES = cast("Services", SimpleNamespace(log=logging.getLogger(__name__)))
+
+
+def loaded(folder: Path, text: str) -> tuple[Sequence[Hook], list[str]]:
+    path = folder / "my hooks.py"
+    path.write_text(HEAD + text)
+    hooks, errors = load(path, "project")
+    return hooks, [str(error).replace(str(path), "FILE") for error in errors]
+
+
+def made(function: Function) -> Hook:
+    [only] = hooks_of(function, "user", "test")
+    return only
+
+
+async def answer(function: Function, event: HookEvent = CALL) -> Outcome:
+    return await made(function).run(event, SERVICES)
+
+
+async def test_a_file_brings_its_marked_functions_in_their_order(tmp_path: Path) -> None:
+    text = (
+        "@hook('PreToolUse', 'agent_stop', matcher='sh*|write', time_limit=3, on_error='block')\n"
+        "async def first(event, services):\n    return Outcome.block('No.')\n\n"
+        "def helper(event, services):\n    return None\n\n"
+        "@hook('session_start')\ndef second(event, services):\n    return None\n\n"
+        "same = first\n"
+    )
+    hooks, errors = loaded(tmp_path, text)
+    first, second = hooks
+    assert errors == []
+    assert (first.name, first.origin, first.time_limit, first.on_error) == ("first", "project", 3, "block")
+    assert first.source == f"{tmp_path / 'my hooks.py'}:3"
+    assert first.events == {"before_tool_call", "agent_stop"}
+    assert (second.name, second.events, second.on_error) == ("second", {"session_start"}, "allow")
+    assert await first.run(CALL, SERVICES) == Outcome(Decision("block", "No."))
+    assert await second.run(SessionStart(AT, "new"), SERVICES) == NOTHING
+    assert [path.name for path in tmp_path.iterdir()] == ["my hooks.py"]
+
+
+async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else_has(tmp_path: Path) -> None:
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "from acp_agent.hooks import Outcome, hook\n\n"
+        "@dataclass\nclass Seen:\n    calls: int = 0\n\nSEEN = Seen()\n\n"
+        "@hook('before_tool_call')\ndef count(event, services):\n"
+        "    SEEN.calls += 1\n    return Outcome(context=(f'{SEEN.calls}',))\n"
+    )
+    path = tmp_path / "json.py"
+    path.write_text(text)
+    [first], [second] = load(path, "user")[0], load(path, "user")[0]
+    assert [(await each.run(CALL, SERVICES)).context for each in (first, first, second)] == [("1",), ("2",), ("1",)]
+    assert sys.modules["json"] is json
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(:\n", "FILE:3: is no valid Python: invalid syntax"),
+        ("\nimport json\njson.loads('{')\n", "FILE:5: could not be loaded: JSONDecodeError: Expecting property name"),
+        ("import sys\nsys.exit(3)\n", "FILE:4: could not be loaded: SystemExit: 3"),
+        ("raise KeyError\n", "FILE:3: could not be loaded: KeyError"),
+        ("@hook('before_call')\nasync def f(e, s): ...\n", "FILE:3: There is no event 'before_call'; did you mean"),
+        ("@hook()\nasync def f(e, s): ...\n", "FILE:3: @hook names no event."),
+        ("@hook('turn_end')\nasync def f(e): ...\n", "FILE:3: A hook is called with two arguments"),
+        ("@hook('turn_end', time_limit=0)\ndef f(e, s): ...\n", "FILE:3: The time limit should be a number of seconds"),
+        ("@hook('turn_end', on_error='x')\ndef f(e, s): ...\n", "FILE:3: `on_error` should be 'allow' or 'block'"),
+        ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
+        ("x = '\0'\n", "FILE: is no text"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(text: str, said: str, tmp_path: Path) -> None:
+    before = set(sys.modules)
+    hooks, [error] = loaded(tmp_path, text)
+    assert not hooks
+    assert error.startswith(said)
+    assert not [name for name in set(sys.modules) - before if name.startswith("acp_agent_hooks")]
+
+
+def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    assert [str(error) for error in load(tmp_path / "gone.py", "user")[1]] == [
+        f"{tmp_path / 'gone.py'}: does not exist"
+    ]
+
+
+# --- how a function is called ---
+
+
+async def test_a_function_may_be_plain_or_async_and_return_nothing() -> None:
+    threads: list[threading.Thread] = []
+
+    @hook("before_tool_call")
+    def plain(event: BeforeToolCall, services: Services) -> Outcome:
+        threads.append(threading.current_thread())
+        return Outcome.ask("Really?")
+
+    @hook("before_tool_call")
+    async def nothing(event: BeforeToolCall, services: Services) -> None:
+        threads.append(threading.current_thread())
+
+    @hook("before_tool_call")
+    def handed_on(event: BeforeToolCall, services: Services) -> Awaitable[None]:
+        return nothing(event, services)
+
+    assert await answer(plain) == Outcome(Decision("ask", "Really?"))
+    assert await answer(nothing) == NOTHING
+    assert await answer(handed_on) == NOTHING
+    assert [thread is threading.main_thread() for thread in threads] == [False, True, True]
+
+
+@pytest.mark.parametrize("value", [True, "block", {"decision": "block"}])
+async def test_anything_else_than_an_outcome_is_a_failure_that_says_so(value: object) -> None:
+    @hook("before_tool_call")
+    async def wrong(event: BeforeToolCall, services: Services) -> Outcome | None:
+        return cast("Outcome", value)
+
+    with pytest.raises(HookError, match=f"It returned a {type(value).__name__}; a hook returns an Outcome, or None"):
+        await answer(wrong)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_hook_that_ends_the_process_is_a_failure(plain: bool) -> None:
+    def leave(event: HookEvent, services: Services) -> None:
+        sys.exit(1)
+
+    async def leave_later(event: HookEvent, services: Services) -> None:
+        sys.exit(1)
+
+    with pytest.raises(HookError, match=r"sys\.exit"):
+        await answer(hook("before_tool_call")(leave if plain else leave_later))
+
+
+async def test_what_a_function_does_to_the_arguments_it_is_given_changes_no_call() -> None:
+    @hook("before_tool_call")
+    async def meddle(event: BeforeToolCall, services: Services) -> None:
+        cast("dict[str, str]", event.input["env"])["A"] = "2"
+
+    await answer(meddle)
+    assert CALL.input["env"] == {"A": "1"}
+
+
+async def test_a_plain_function_is_left_alone_at_its_time_limit() -> None:
+    release = threading.Event()
+    ended = threading.Event()
+
+    @hook("before_tool_call", time_limit=0.05, on_error="block")
+    def stuck(event: BeforeToolCall, services: Services) -> Outcome:
+        release.wait(30)
+        ended.set()
+        return Outcome.allow()
+
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    with anyio.fail_after(5):
+        outcome = await Dispatcher([made(stuck)], SERVICES, tell).dispatch(CALL)
+    assert not ended.is_set()
+    release.set()
+    assert outcome.blocks
+    assert "within 0.05 seconds" in told[0]
+    assert ended.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "event", "wanted"),
+    [
+        ("", CALL, True),
+        ("*", CALL, True),
+        ("shell", CALL, True),
+        ("write | sh*", CALL, True),
+        ("write|edit", CALL, False),
+        ("Shell", CALL, False),
+        ("load|resume", SessionStart(AT, "new"), False),
+        ("new", SessionStart(AT, "new"), True),
+        ("write", AgentStop(AT, "Done."), True),
+    ],
+)
+def test_a_matcher_names_tools_sources_and_reasons(matcher: str, event: HookEvent, wanted: bool) -> None:
+    @hook("before_tool_call", "session_start", "agent_stop", matcher=matcher)
+    async def some(event: HookEvent, services: Services) -> None: ...
+
+    assert made(some).wants(event) == wanted
+
+
+# --- packages, and what a name costs ---
+
+LIST = """
+import json
+from acp_agent.hooks.plugins import installed
+hooks, errors = installed()
+print(json.dumps([[(hook.name, hook.origin, hook.source) for hook in hooks], [str(error) for error in errors]]))
+"""
+
+
+def run(code: str, *folders: Path) -> str:
+    path = os.pathsep.join(map(str, (REPOSITORY, *folders)))
+    env = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    code = (
+        HEAD + "@hook('turn_end')\ndef one(event, services): ...\n\n@hook('turn_end')\ndef two(event, services): ...\n"
+    )
+    install(tmp_path, "guards", code, "acp_agent.hooks", "guards:two")
+    install(tmp_path, "many", code, "acp_agent.hooks", "many")
+    install(tmp_path, "broken", "1 / 0\n", "acp_agent.hooks", "broken:one")
+    install(tmp_path, "empty", HEAD, "acp_agent.hooks", "empty")
+    hooks, errors = json.loads(run(LIST, tmp_path))
+    assert hooks == [
+        ["two", "user", "guards (guards:two)"],
+        ["one", "user", "many (many)"],
+        ["two", "user", "many (many)"],
+    ]
+    assert errors == [
+        "broken (broken:one): could not be loaded: ZeroDivisionError: division by zero",
+        "empty (empty): is neither a function marked with @hook nor a module with any.",
+    ]
+
+
+def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decorator_at_any_time() -> None:
+    code = (
+        "import sys, acp_agent.hooks as room\n"
+        "assert not [name for name in sys.modules if name.startswith('acp_agent.hooks.')]\n"
+        "import acp_agent.hooks.dispatcher, acp_agent.hooks.contract\n"
+        "from acp_agent.hooks import *\nassert callable(hook) and hook is room.hook\n"
+        "print(sorted(set(room.__all__) - set(globals())), 'pydantic' in sys.modules, 'yaml' in sys.modules)\n"
+    )
+    assert run(code).strip() == "[] False False"
