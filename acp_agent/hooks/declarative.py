@@ -15,6 +15,7 @@ from acp_agent.hooks.events import AfterToolCall, EventName, HookEvent
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 
 _CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
+_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
 
 
 def load(path: Path, origin: Origin) -> tuple[tuple[Hook, ...], tuple[HookError, ...]]:
@@ -72,7 +73,7 @@ class RuleHook:
     @property
     def events(self) -> frozenset[EventName]:
         """Those at which it may fire, and where it has to know of calls for that, those of calls that have run."""
-        return self.on | _CALLED if self.conditions.about_calls else self.on
+        return self.on | _CALLED if self.conditions.about_calls and not self.on <= _CALLS else self.on
 
     def wants(self, event: HookEvent) -> bool:
         """Always: hooks that are asked earlier may change the event."""

@@ -48,7 +48,7 @@ def load(path: Path, origin: Origin) -> Loaded:
         return (), (HookError(located(error.message, source=str(path), line=error.line)),)
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
-        return (), (HookError(located(_reason(error), source=str(path), line=_line(error, path))),)
+        return (), (HookError(located(_reason(error, path), source=str(path), line=_line(error, path))),)
     hooks = _hooks(vars(module).values(), origin, str(path))
     if hooks:
         return hooks, ()
@@ -77,7 +77,7 @@ def installed() -> Loaded:
         try:
             value = cast("object", point.load())
         except (Exception, SystemExit) as error:
-            errors.append(HookError(f"{source}: {_reason(error)}"))
+            errors.append(HookError(f"{source}: {_reason(error, None)}"))
             continue
         values = vars(value).values() if isinstance(value, ModuleType) else (value,)
         found = _hooks(values, "user", source)
@@ -103,10 +103,10 @@ def _source(function: Function, source: str) -> str:
     return source
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, path: Path | None) -> str:
     if isinstance(error, HookError):
         return str(error)
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"is no valid Python: {error.msg}"
     text = str(error)
     return f"could not be loaded: {type(error).__name__}{f': {text}' if text else ''}"

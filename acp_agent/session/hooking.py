@@ -80,7 +80,6 @@ class SessionHooks:
         self._run = run
         self._recipe, self._recipe_first = ((), ()) if run is None else recipe_hooks(run.recipe)
         self._answers = 0
-        self._wants_compaction = False
 
     # --- the events ---
 

@@ -93,6 +93,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("import its_helper\n", "FILE:3: could not be loaded: SyntaxError: invalid syntax (its_helper.py, line 1)"),
         ("def f(:\n", "FILE:3: is no valid Python: invalid syntax"),
         ("\nimport json\njson.loads('{')\n", "FILE:5: could not be loaded: JSONDecodeError: Expecting property name"),
         ("import sys\nsys.exit(3)\n", "FILE:4: could not be loaded: SystemExit: 3"),
@@ -106,7 +107,12 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ("x = '\0'\n", "FILE: is no text"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(text: str, said: str, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "its_helper.py").write_text("def (\n")
+    monkeypatch.syspath_prepend(tmp_path / "lib")
     before = set(sys.modules)
     hooks, [error] = loaded(tmp_path, text)
     assert not hooks

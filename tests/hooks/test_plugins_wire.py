@@ -8,6 +8,7 @@ from support.client import connected_agent
 from support.compactions import asked_last, messages
 from support.editors import ZED_BETA
 from support.models import Reply, Request, ToolCall, model_server
+from support.plugins import install
 
 SHOUT = """\
 from acp_agent.hooks import AfterToolCall, Outcome, Services, hook
@@ -39,14 +40,15 @@ import no_such_module
 LONG = "The cart adds prices. " * 300
 
 
-async def test_python_hooks_change_a_result_and_use_models_and_the_store(tmp_path: Path) -> None:
+async def test_a_package_changes_a_result_and_a_file_uses_models_and_the_store(tmp_path: Path) -> None:
     state, project = tmp_path / "state", tmp_path / "project"
     hooks = state / "hooks"
     hooks.mkdir(parents=True, mode=0o700)
-    for name, text in (("shout.py", SHOUT), ("uses.py", USES), ("broken.py", BROKEN)):
+    for name, text in (("uses.py", USES), ("broken.py", BROKEN)):
         (hooks / name).write_text(text)
     project.mkdir()
     (project / "a.txt").write_text("quiet words\n")
+    package = install(tmp_path / "packages", "shouting", SHOUT, "acp_agent.hooks", "shouting:shout")
     requests: list[Request] = []
 
     def reply(body: dict[str, object]) -> Reply:
@@ -60,7 +62,7 @@ async def test_python_hooks_change_a_result_and_use_models_and_the_store(tmp_pat
         return Reply("Enough." if said == "Enough?" else LONG)
 
     async with model_server(reply) as server:
-        env = server.env("openai") | server.env("anthropic")
+        env = server.env("openai") | server.env("anthropic") | package
         async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
             session = await agent.new_session(project)
             await agent.prompt(session, "Read it", timeout=30)
