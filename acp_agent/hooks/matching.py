@@ -1,8 +1,8 @@
-"""What a hook's matcher says of an event: a few words with wildcards, for the one thing by which such events differ."""
+"""What a hook's matcher says of an event: names, or a pattern, for the one thing by which such events differ."""
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
 
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -16,11 +16,11 @@ from acp_agent.hooks.events import (
 
 
 def matches(matcher: str, event: HookEvent) -> bool:
-    """Whether an event is one of those that a matcher names.
+    """Whether an event is one of those that a matcher means.
 
-    :param matcher: names with wildcards, `|` between them (`write|edit`); empty for all. Compared with the tool of a
-        call, the source of a session's start, and the reason of a compaction or of a session's end; other events fit
-        every matcher.
+    :param matcher: words and `|` mean exactly these names; anything else is a regular expression that is to be found in
+        the name; empty, or `*`, it means all. Compared with the tool of a call, the source of a session's start, and
+        the reason of a compaction or of a session's end; other events fit every matcher.
     """
     match event:
         case BeforeToolCall() | AfterToolCall():
@@ -31,5 +31,8 @@ def matches(matcher: str, event: HookEvent) -> bool:
             word = event.reason
         case _:
             return True
-    names = [name.strip() for name in matcher.split("|")]
-    return names == [""] or any(fnmatchcase(word, name) for name in names)
+    if matcher in ("", "*"):
+        return True
+    if re.fullmatch(r"[\w|-]+", matcher):
+        return word in matcher.split("|")
+    return re.search(matcher, word) is not None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast, get_args
 
 from anyio import to_thread
 
@@ -23,12 +24,23 @@ from acp_agent.hooks.events import (
     event_name,
 )
 from acp_agent.hooks.matching import matches
-from acp_agent.hooks.outcomes import NOTHING, Outcome
+from acp_agent.hooks.outcomes import NOTHING, Action, Continue, Decision, Defer, Outcome
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
 F = TypeVar("F", bound=Function)
 
 _MARK = "__acp_agent_hooks__"
+_KINDS: dict[str, tuple[type, ...]] = {
+    "decision": (Decision,),
+    "tool_input": (dict,),
+    "tool_output": (str,),
+    "message": (str,),
+    "action": get_args(Action),
+    "summary": (str,),
+    "defer": (Defer,),
+    "stop": (str,),
+}
+"""What an outcome holds, if anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,10 @@ def hook(
         raise HookError(f"The time limit should be a number of seconds above 0, not {time_limit!r}.")
     if on_error not in ("allow", "block"):
         raise HookError(f"`on_error` should be 'allow' or 'block', not {on_error!r}.")
+    try:
+        re.compile("" if matcher == "*" else matcher)
+    except re.error as error:
+        raise HookError(f"The matcher {matcher!r} is no regular expression: {error}.") from error
     mark = Mark(frozenset(names), matcher, time_limit, on_error)
 
     def marked(function: F) -> F:
@@ -135,7 +151,7 @@ class PythonHook:
     async def run(self, event: HookEvent, services: Services) -> Outcome:
         """Call the function.
 
-        :raises HookError: it returned something else than an outcome, or wanted to end the process.
+        :raises HookError: it returned something else than an outcome as it should be, or wanted to end the process.
         """
         event = _own(event)
         answer: object
@@ -152,7 +168,30 @@ class PythonHook:
             return NOTHING
         if not isinstance(answer, Outcome):
             raise HookError(f"It returned a {type(answer).__name__}; a hook returns an Outcome, or None.")
-        return answer
+        return _checked(answer)
+
+
+def _checked(outcome: Outcome) -> Outcome:
+    """An outcome whose values are what they should be, since nobody has checked the types of the function.
+
+    :raises HookError: one of them is not.
+    """
+    for name, kinds in _KINDS.items():
+        value: object = getattr(outcome, name)
+        if value is not None and not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise HookError(f"`{name}` of its Outcome is a {type(value).__name__}; it should be a {wanted}.")
+    texts = {"context": outcome.context, "notices": outcome.notices}
+    if isinstance(outcome.action, Continue):
+        texts["messages"] = outcome.action.messages
+    for name, value in texts.items():
+        if not _are_texts(value):
+            raise HookError(f"`{name}` of its Outcome should be a tuple of texts, such as ('one', 'two').")
+    return outcome
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(text, str) for text in cast("Sequence[object]", value))
 
 
 def _own(event: HookEvent) -> HookEvent:

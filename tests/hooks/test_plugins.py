@@ -21,7 +21,7 @@ from acp_agent.hooks import Outcome, Services, hook
 from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import AgentStop, BeforeToolCall, HookEvent, Moment, SessionStart
-from acp_agent.hooks.outcomes import NOTHING, Decision
+from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision
 from acp_agent.hooks.plugins import load
 from acp_agent.hooks.python_hooks import Function, hooks_of
 from support.checkout import REPOSITORY
@@ -57,7 +57,7 @@ async def answer(function: Function, event: HookEvent = CALL) -> Outcome:
 
 async def test_a_file_brings_its_marked_functions_in_their_order(tmp_path: Path) -> None:
     text = (
-        "@hook('PreToolUse', 'agent_stop', matcher='sh*|write', time_limit=3, on_error='block')\n"
+        "@hook('PreToolUse', 'agent_stop', matcher='shell|write', time_limit=3, on_error='block')\n"
         "async def first(event, services):\n    return Outcome.block('No.')\n\n"
         "def helper(event, services):\n    return None\n\n"
         "@hook('session_start')\ndef second(event, services):\n    return None\n\n"
@@ -103,6 +103,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ("@hook('turn_end')\nasync def f(e): ...\n", "FILE:3: A hook is called with two arguments"),
         ("@hook('turn_end', time_limit=0)\ndef f(e, s): ...\n", "FILE:3: The time limit should be a number of seconds"),
         ("@hook('turn_end', on_error='x')\ndef f(e, s): ...\n", "FILE:3: `on_error` should be 'allow' or 'block'"),
+        ("@hook('turn_end', matcher='(')\ndef f(e, s): ...\n", "FILE:3: The matcher '(' is no regular expression"),
         ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
         ("x = '\0'\n", "FILE: is no text"),
     ],
@@ -161,6 +162,25 @@ async def test_anything_else_than_an_outcome_is_a_failure_that_says_so(value: ob
         await answer(wrong)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome(context=cast("tuple[str, ...]", "Be brief.")), "`context` of its Outcome should be a tuple of texts"),
+        (Outcome(notices=cast("tuple[str, ...]", (1,))), "`notices` of its Outcome should be a tuple of texts"),
+        (Outcome(action=Continue(cast("tuple[str, ...]", "On."))), "`messages` of its Outcome should be a tuple of"),
+        (Outcome(tool_output=cast("str", 3)), "`tool_output` of its Outcome is a int; it should be a str"),
+        (Outcome(action=cast("Compact", "compact")), "`action` of its Outcome is a str; it should be a SwapContext or"),
+    ],
+)
+async def test_an_outcome_with_values_of_other_kinds_is_a_failure_that_says_so(outcome: Outcome, said: str) -> None:
+    @hook("before_tool_call")
+    async def wrong(event: BeforeToolCall, services: Services) -> Outcome:
+        return outcome
+
+    with pytest.raises(HookError, match=said):
+        await answer(wrong)
+
+
 @pytest.mark.parametrize("plain", [True, False])
 async def test_a_hook_that_ends_the_process_is_a_failure(plain: bool) -> None:
     def leave(event: HookEvent, services: Services) -> None:
@@ -212,7 +232,10 @@ async def test_a_plain_function_is_left_alone_at_its_time_limit() -> None:
         ("", CALL, True),
         ("*", CALL, True),
         ("shell", CALL, True),
-        ("write | sh*", CALL, True),
+        ("write|shell", CALL, True),
+        ("she", CALL, False),
+        ("^she", CALL, True),
+        ("^ell", CALL, False),
         ("write|edit", CALL, False),
         ("Shell", CALL, False),
         ("load|resume", SessionStart(AT, "new"), False),
