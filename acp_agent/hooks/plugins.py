@@ -5,7 +5,6 @@ Whatever such code does while it is loaded, what comes of it is hooks and errors
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import sys
 from collections.abc import Iterable
@@ -34,7 +33,7 @@ def load(path: Path, origin: Origin) -> Loaded:
     :param path: absolute.
     :returns: the hooks, and an error with file and line where there are none.
     """
-    name = f"acp_agent_hooks_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    name = f"acp_agent_hooks:{path}"  # nothing that can be imported has such a name
     module = ModuleType(name)
     module.__file__ = str(path)
     try:
