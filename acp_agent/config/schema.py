@@ -8,7 +8,8 @@ asked for, nor raise what a turn may cost. In particular
   script would put words into the model's mouth;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
 - `mode` may be `plan` or `ask`, and of the user's mode and the project's the stricter one holds;
-- of `max_turn_requests` and `max_turn_cost` the lower one holds.
+- of `max_turn_requests` and `max_turn_cost` the lower one holds;
+- `hooks` adds commands to the user's, and takes none of them away. Whether a project's are run is not decided here.
 
 What is left can only choose a model among the providers that the user has set up, or fit the agent to the project.
 Null is the same as leaving the key out. Defaults are in `settings` alone.
@@ -20,7 +21,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -35,10 +36,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from acp_agent.config.document import did_you_mean
+from acp_agent.config.home import CONFIG_FILE
+from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, event_name
 from acp_agent.config.settings import (
     MODEL_NAME_FORM,
     MODES,
     CompactionChoices,
+    HookCommand,
     Mode,
     ModelPrices,
     ModelSettings,
@@ -114,6 +119,33 @@ def _share_or_off(value: object) -> float | Literal[False] | None:
 def _strategy_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
         raise PydanticCustomError("strategy_name", "should be the name of a strategy, such as `summary`")
+    return value
+
+
+def _event(value: str) -> str:
+    if event_name(value) is None:
+        known = did_you_mean(value, (*EVENT_NAMES, *ALIASES))
+        raise PydanticCustomError("event", "there is no such event; {known}", {"known": known})
+    return value
+
+
+def _command(value: object) -> str | list[str]:
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, list) and value:
+        words = [word for word in cast("list[object]", value) if isinstance(word, str)]
+        if len(words) == len(cast("list[object]", value)) and words[0]:
+            return words
+    raise PydanticCustomError(
+        "command", "should be a command line, or a list of a program and its arguments, all of them texts"
+    )
+
+
+def _matcher(value: str) -> str:
+    try:
+        re.compile("" if value == "*" else value)
+    except re.error as error:
+        raise PydanticCustomError("matcher", "is not a regular expression: {why}", {"why": str(error)}) from error
     return value
 
 
@@ -232,6 +264,36 @@ class ProviderSection(Section):
         )
 
 
+class HookSection(Section):
+    """`hooks.*[]`: one command."""
+
+    command: Annotated[str | list[str], PlainValidator(_command)]
+    matcher: Annotated[str, AfterValidator(_matcher)] | None = None
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    on_error: Literal["allow", "block"] | None = None
+    name: Annotated[str, Field(min_length=1)] | None = None
+
+    def settings(self, event: str, origin: Literal["config", "project"], source: str) -> HookCommand:
+        """As plain data.
+
+        :param event: as the file names it.
+        :param source: the file, and the key of this section.
+        """
+        name = event_name(event)
+        assert name is not None
+        words = self.command.split() if isinstance(self.command, str) else self.command
+        return HookCommand(
+            event=name,
+            command=self.command if isinstance(self.command, str) else tuple(self.command),
+            name=self.name or Path(words[0]).name,
+            origin=origin,
+            source=source,
+            matcher=self.matcher or "",
+            timeout=self.timeout,
+            on_error=self.on_error or "allow",
+        )
+
+
 class SharedKeys(Section):
     """What both files may say in the same way."""
 
@@ -243,6 +305,7 @@ class SharedKeys(Section):
     max_turn_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     shell_timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
     compaction: CompactionSection | None = None
+    hooks: dict[Annotated[str, AfterValidator(_event)], list[HookSection]] | None = None
 
     def shared(self, below: Settings) -> Settings:
         """Lay the keys that simply override over what was said before."""
@@ -254,6 +317,17 @@ class SharedKeys(Section):
             max_output_tokens=_or(self.max_output_tokens, below.max_output_tokens),
             shell_timeout=_or(self.shell_timeout, below.shell_timeout),
             compaction_choices=_choices(self.compaction).over(below.compaction_choices),
+        )
+
+    def commands(self, origin: Literal["config", "project"], folder: Path) -> tuple[HookCommand, ...]:
+        """The hooks of this file, in its order.
+
+        :param folder: where the file is.
+        """
+        return tuple(
+            section.settings(event, origin, f"{folder / CONFIG_FILE}: hooks.{event}.{index}")
+            for event, sections in (self.hooks or {}).items()
+            for index, section in enumerate(sections)
         )
 
 
@@ -274,6 +348,7 @@ class UserFile(SharedKeys):
             max_turn_cost=_or(self.max_turn_cost, below.max_turn_cost),
             models={name: section.settings() for name, section in (self.models or {}).items()},
             providers={name: section.settings(name, below.home) for name, section in providers.items()},
+            hooks=self.commands("config", below.home),
         )
 
 
@@ -292,6 +367,7 @@ class ProjectFile(SharedKeys):
             mode=min(_or(self.mode, below.mode), below.mode, key=MODES.index),
             max_turn_requests=min(_or(self.max_turn_requests, below.max_turn_requests), below.max_turn_requests),
             max_turn_cost=min(costs, default=None),
+            hooks=(*below.hooks, *(self.commands("project", below.project) if below.project else ())),
         )
 
 

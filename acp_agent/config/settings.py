@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from acp_agent.config.hook_events import EventName
+
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
@@ -140,6 +142,28 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookCommand:
+    """A command that is run at an event.
+
+    :ivar command: a command line for the shell, or a program with its arguments.
+    :ivar origin: whose file it stands in: `config` for the user's.
+    :ivar source: that file, and the key.
+    :ivar matcher: which tools, sources, triggers or reasons it is for; empty for all.
+    :ivar timeout: seconds that it may take; None for the usual.
+    :ivar on_error: what its failure means for what it is asked about.
+    """
+
+    event: EventName
+    command: str | tuple[str, ...]
+    name: str
+    origin: Literal["config", "project"]
+    source: str
+    matcher: str = ""
+    timeout: float | None = None
+    on_error: Literal["allow", "block"] = "allow"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set, after all layers.
 
@@ -156,6 +180,7 @@ class Settings:
     :ivar compaction_choices: what was said of compaction for all models; read it with `compaction_for`.
     :ivar models: by `provider/model`.
     :ivar providers: by name.
+    :ivar hooks: commands, the user's before the project's, each file's in its order.
     """
 
     home: Path
@@ -171,6 +196,7 @@ class Settings:
     compaction_choices: CompactionChoices = CompactionChoices()
     models: Mapping[str, ModelSettings] = field(default_factory=dict[str, ModelSettings])
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
+    hooks: tuple[HookCommand, ...] = ()
 
     @property
     def compaction(self) -> CompactionSettings:

@@ -8,43 +8,36 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias
 
+from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, event_name
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, Message, ResultPart, Text
 from acp_agent.hooks.outcomes import Outcome
 
-EventName: TypeAlias = Literal[
-    "session_start",
-    "user_message_send",
-    "before_tool_call",
-    "after_tool_call",
-    "turn_end",
-    "agent_stop",
-    "before_compaction",
-    "after_compaction",
-    "session_end",
+__all__ = [
+    "ALIASES",
+    "EVENT_NAMES",
+    "OBSERVED",
+    "AfterCompaction",
+    "AfterToolCall",
+    "AgentStop",
+    "BeforeCompaction",
+    "BeforeToolCall",
+    "EventName",
+    "HookEvent",
+    "Moment",
+    "SessionEnd",
+    "SessionStart",
+    "TokenUsage",
+    "TurnEnd",
+    "UserMessageSend",
+    "changed",
+    "event_name",
 ]
-EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}
 
 OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
 """Events of things that are done: nothing that a hook answers can change them."""
-
-ALIASES: Mapping[str, EventName] = {
-    "SessionStart": "session_start",
-    "UserPromptSubmit": "user_message_send",
-    "PreToolUse": "before_tool_call",
-    "PostToolUse": "after_tool_call",
-    "Stop": "agent_stop",
-    "PreCompact": "before_compaction",
-    "SessionEnd": "session_end",
-}
-"""The names that Claude Code has for some of them; `turn_end` and `after_compaction` it does not know."""
-
-
-def event_name(word: str) -> EventName | None:
-    """The event that a word means, by our name or by Claude Code's; None where there is no such event."""
-    return EVENT_NAMES.get(word) or ALIASES.get(word)
 
 
 @dataclass(frozen=True, slots=True)

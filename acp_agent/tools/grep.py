@@ -18,13 +18,13 @@ from pydantic import Field
 from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
+from acp_agent.processes import Stream, run_group
 from acp_agent.tools import grep_worker
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.glob import relative_pattern
 from acp_agent.tools.paths import absolute, because, outside, require_directory, require_same_place, shown
 from acp_agent.tools.patterns import matcher
-from acp_agent.tools.processes import Stream, run_group
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk

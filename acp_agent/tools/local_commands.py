@@ -15,9 +15,9 @@ from pathlib import Path
 import anyio
 
 from acp_agent.errors import ToolError
+from acp_agent.processes import Stream, run_group
 from acp_agent.tools.environment import CommandResult
 from acp_agent.tools.paths import because, printable
-from acp_agent.tools.processes import Stream, run_group
 from acp_agent.tools.text import HeadAndTail
 
 STREAM_LIMIT = 16_000

@@ -1,7 +1,7 @@
 """Child processes in a process group of their own, from their start to the last one's end.
 
 Owns starting, reading and killing. Whoever runs one gets its output in pieces as it comes. Knows nothing of shells,
-tools or texts.
+tools, hooks or texts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
@@ -31,7 +31,13 @@ _CHUNK = 65536
 
 
 async def run_group(
-    argv: Sequence[str], cwd: Path, *, timeout: float, on_data: OnData, stdin: IO[bytes] | None = None
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    timeout: float,
+    on_data: OnData,
+    stdin: IO[bytes] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> int | None:
     """Run a program until it ends; when this returns or raises, its whole process group is dead.
 
@@ -42,10 +48,11 @@ async def run_group(
     :param timeout: seconds.
     :param on_data: is told every piece of output; keeps what it wants of it, and does not block.
     :param stdin: an open file; nothing where it is None.
+    :param env: all of its environment variables; the agent's own where it is None.
     :returns: the exit code, negative for a signal; None where the time was up.
     :raises OSError, ValueError: it could not be started.
     """
-    process = _start(argv, cwd, stdin)
+    process = _start(argv, cwd, stdin, env)
     code: int | None = None
     try:
         with anyio.move_on_after(timeout):
@@ -59,10 +66,13 @@ async def run_group(
     return code
 
 
-def _start(argv: Sequence[str], cwd: Path, stdin: IO[bytes] | None) -> subprocess.Popen[bytes]:
+def _start(
+    argv: Sequence[str], cwd: Path, stdin: IO[bytes] | None, env: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         argv,
         cwd=cwd,
+        env=env,
         stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
