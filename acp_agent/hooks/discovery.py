@@ -1,19 +1,25 @@
-"""Finding the hooks of a session: those of the configuration, of the user's folder and of the project's."""
+"""Finding the hooks of a session: those of the configuration, of installed packages, of the user's folder and of the
+project's.
+
+Knows which file is of which kind; what a kind is, its own module does.
+"""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from acp_agent.config import Settings
 from acp_agent.errors import HookError
-from acp_agent.hooks.contract import Hook, Origin
+from acp_agent.hooks.contract import TIME_LIMIT, Hook, Origin
 
-HOOKS = "hooks"
-"""Folder in the agent's home, and in a project's `.acp-agent`."""
+FOLDER = "hooks"
+DISABLED = ".disable"
+RULES = (".yaml", ".yml")
+PYTHON = ".py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +34,65 @@ class Found:
 
 
 async def discover(settings: Settings) -> Found:
-    """Look for all of them."""
-    return await to_thread.run_sync(_discover, settings, abandon_on_cancel=True)
-
-
-def _discover(settings: Settings) -> Found:
+    """Look for all of them: the commands of the configuration files, then what installed packages bring, then the files
+    of the user's folder and of the project's, each folder's by name. Files are read, and programs asked what they want,
+    side by side."""
     from acp_agent.hooks import plugins
 
-    found = [plugins.installed(), *_in_folder(settings.home / HOOKS, "user")]
-    if settings.project is not None:
-        found += _in_folder(settings.project / HOOKS, "project")
+    project = str(settings.project.parent) if settings.project else ""
+    folders: list[tuple[Path, Origin]] = [(settings.home / FOLDER, "user")]
+    if settings.project:
+        folders.append((settings.project / FOLDER, "project"))
+    files: list[tuple[Path, Origin]] = [(path, origin) for folder, origin in folders for path in _enabled(folder)]
+    found: dict[Path, Found] = {}
+
+    async def look(path: Path, origin: Origin) -> None:
+        found[path] = await _of_file(path, origin, project)
+
+    async with anyio.create_task_group() as tasks:
+        for path, origin in files:
+            tasks.start_soon(look, path, origin)
+        installed = Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True))
+    in_order = (_commands(settings, project), installed, *(found[path] for path, _ in files))
     return Found(
-        tuple(hook for hooks, _ in found for hook in hooks), tuple(error for _, errors in found for error in errors)
+        tuple(hook for each in in_order for hook in each.hooks),
+        tuple(error for each in in_order for error in each.errors),
     )
 
 
-def _in_folder(folder: Path, origin: Origin) -> list[tuple[tuple[Hook, ...], tuple[HookError, ...]]]:
-    from acp_agent.hooks import declarative, plugins
+def _commands(settings: Settings, project: str) -> Found:
+    if not settings.hooks:
+        return Found()
+    from acp_agent.hooks.executables import ExecutableHook
 
-    found: list[tuple[tuple[Hook, ...], tuple[HookError, ...]]] = []
-    for path in sorted(folder.glob("*")):
-        if path.suffix in (".yaml", ".yml"):
-            found.append(declarative.load(path, origin))
-        elif path.suffix == ".py" and not os.access(path, os.X_OK):
-            found.append(plugins.load(path, origin))
-    return found
+    return Found(tuple(ExecutableHook.of_command(command, project) for command in settings.hooks))
+
+
+async def _of_file(path: Path, origin: Origin, project: str) -> Found:
+    """The hooks that one file of a folder brings, by its kind."""
+    from acp_agent.hooks import declarative, executables, plugins
+
+    if executables.is_executable(path):
+        hook, errors = await executables.ask_for_events(path, origin, project)
+        return Found(() if hook is None else (hook,), tuple(errors))
+    load = declarative.load if path.suffix in RULES else plugins.load if path.suffix == PYTHON else None
+    if load is None:
+        return Found()
+    try:
+        with anyio.fail_after(TIME_LIMIT):
+            return Found(*await to_thread.run_sync(load, path, origin, abandon_on_cancel=True))
+    except TimeoutError:
+        return Found((), (HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds."),))
+
+
+def _enabled(folder: Path) -> list[Path]:
+    """The files of a folder by name, without the hidden ones, `NAME.disable`, and `NAME` beside such a file."""
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except OSError:
+        return []
+    return [
+        folder / name
+        for name in sorted(names)
+        if not name.startswith(".") and not name.endswith(DISABLED) and f"{name}{DISABLED}" not in names
+    ]

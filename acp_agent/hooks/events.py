@@ -6,7 +6,7 @@ Plain values. How one is written down for an executable is `payload`'s matter.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 

@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import HookError
+from acp_agent.hooks.claude import matches
 from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
 from acp_agent.hooks.events import (
     ALIASES,
@@ -23,7 +24,6 @@ from acp_agent.hooks.events import (
     HookEvent,
     event_name,
 )
-from acp_agent.hooks.matching import matches
 from acp_agent.hooks.outcomes import NOTHING, Action, Continue, Decision, Defer, Outcome
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
@@ -63,7 +63,7 @@ def hook(
     it is, so that a test can call it.
 
     :param events: names of events, ours or Claude Code's.
-    :param matcher: see `acp_agent.hooks.matching.matches`.
+    :param matcher: see `acp_agent.hooks.claude.matches`.
     :param time_limit: seconds that it may take.
     :param on_error: whether a failure means that it wants nothing, or that what it was asked about may not happen.
     :raises HookError: one of these is impossible, or the function does not take two arguments.

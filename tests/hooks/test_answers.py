@@ -1,0 +1,404 @@
+"""What executables answer, in either dialect: every word has its meaning, and nonsense is a hook's failure."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from acp_agent.errors import HookError
+from acp_agent.hooks.answers import as_answer, read_answer, read_outcome
+from acp_agent.hooks.claude import with_its_keys, with_our_keys
+from acp_agent.hooks.events import (
+    AfterToolCall,
+    AgentStop,
+    BeforeToolCall,
+    HookEvent,
+    Moment,
+    SessionStart,
+    UserMessageSend,
+)
+from acp_agent.hooks.messages import as_json
+from acp_agent.hooks.outcomes import (
+    NOTHING,
+    Action,
+    Compact,
+    Continue,
+    Decision,
+    Defer,
+    Outcome,
+    Replace,
+    Summarize,
+)
+
+
+async def transcript() -> str:
+    return "/nowhere"
+
+
+AT = Moment("s", "/shop", transcript)
+STOP = AgentStop(AT, "Done.")
+CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls", "timeout": 3})
+PROMPT = UserMessageSend(AT, "Hello")
+
+
+def read(answer: object, event: HookEvent = STOP) -> Outcome:
+    return read_answer(event, json.dumps(answer))
+
+
+def specific(**keys: object) -> dict[str, object]:
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **keys}}
+
+
+BLOCKED = Outcome(Decision("block", "No."))
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ({}, NOTHING),
+        ({"decision": None, "hookSpecificOutput": None, "action": None, "continue": None}, NOTHING),
+        ({"suppressOutput": True, "continue": True, "reason": "Why not."}, NOTHING),
+        ({"decision": "block", "reason": "No."}, BLOCKED),
+        (specific(permissionDecision="deny", permissionDecisionReason="No."), BLOCKED),
+        ({"reason": "No."} | specific(permissionDecision="deny"), BLOCKED),
+        ({"decision": "approve"}, Outcome(Decision("allow"))),
+        ({"decision": "allow"}, Outcome(Decision("allow"))),
+        ({"decision": "approve"} | specific(permissionDecision="ask"), Outcome(Decision("ask"))),
+        ({"continue": False, "stopReason": "Enough."}, Outcome(stop="Enough.")),
+        ({"continue": False}, Outcome(stop="")),
+        ({"systemMessage": "Mind the gap."}, Outcome(notices=("Mind the gap.",))),
+        (specific(additionalContext="It is Monday."), Outcome(context=("It is Monday.",))),
+        ({"context": ["a", " ", "b"]} | specific(additionalContext="c"), Outcome(context=("a", "b", "c"))),
+        ({"tool_input": {"command": "ls"}}, Outcome(tool_input={"command": "ls"})),
+        (specific(updatedInput={"command": "ls"}), Outcome(tool_input={"command": "ls"})),
+        ({"tool_output": "three"}, Outcome(tool_output="three")),
+        ({"tool_output": ""}, Outcome(tool_output="")),
+        (specific(updatedToolOutput={"stdout": "three", "stderr": ""}), Outcome(tool_output="three")),
+        (specific(updatedMCPToolOutput=[{"type": "text", "text": "three"}]), Outcome(tool_output="three")),
+        ({"message": "Say it better."}, Outcome(message="Say it better.")),
+        ({"summary": "All."}, Outcome(summary="All.")),
+        (specific(summary="All."), Outcome(summary="All.")),
+        (specific(summary=" "), NOTHING),
+        ({"defer": "turn_end"}, Outcome(defer=Defer())),
+        ({"defer": {"tokens": 5000}}, Outcome(defer=Defer(5000))),
+        ({"action": "compact"}, Outcome(action=Compact())),
+        ({"action": "compact", "instructions": "Keep the API."}, Outcome(action=Compact("Keep the API."))),
+        ({"action": "summary"}, Outcome(action=Summarize())),
+        ({"action": "continue", "messages": ["Lint."]}, Outcome(action=Continue(("Lint.",)))),
+        (
+            {"action": "continue", "messages": [{"role": "user", "content": "Lint."}]},
+            Outcome(action=Continue(("Lint.",))),
+        ),
+        ({"action": "continue", "messages": ["a"], "follow_up_messages": ["b"]}, Outcome(action=Continue(("a",)))),
+        ({"action": "continue", "messages": [], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
+        ({"follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
+        ({"action": "continue"}, NOTHING),
+        ({"action": "continue", "messages": [" "]}, NOTHING),
+        ({"action": "compact", "follow_up_messages": ["b"]}, Outcome(action=Compact())),
+    ],
+)
+def test_every_word_of_both_dialects_has_its_meaning(answer: object, outcome: Outcome) -> None:
+    assert read(answer) == outcome
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ({"decision": "perhaps"}, "decision: should be 'block', 'approve', 'allow' or 'ask'"),
+        ({"continue": "no"}, "continue: should be a valid boolean"),
+        (specific(permissionDecision="maybe"), "hookSpecificOutput.permissionDecision: should be 'allow'"),
+        (specific(updatedInput="ls"), "hookSpecificOutput.updatedInput: should be a valid dictionary"),
+        ({"context": 3}, "context: should be a valid list"),
+        ({"defer": "later"}, 'defer: should be "turn_end", or {"tokens": N}'),
+        ({"defer": {"tokens": 0}}, 'defer: should be "turn_end", or {"tokens": N}'),
+        ({"action": "restart"}, "action: should be 'compact', 'summary', 'continue' or 'replace'"),
+        ({"action": "continue", "messages": [1]}, "messages.0: should be a text"),
+        ({"action": "replace"}, "replace_messages: is required with `action: replace`"),
+        ({"replace_messages": []}, "replace_messages: `action` should be `replace`"),
+        ({"action": "continue", "replace_messages": []}, "replace_messages: `action` should be `replace`"),
+    ],
+)
+def test_a_wrong_answer_is_told_with_its_key(answer: object, complaint: str) -> None:
+    with pytest.raises(HookError) as error:
+        read(answer)
+    assert complaint in str(error.value)
+
+
+# --- how it ended ---
+
+
+def test_exit_status_2_refuses_with_what_was_said_on_stderr() -> None:
+    assert read_outcome(CALL, 2, b'{"decision": "allow"}', b"Not today.\n") == Outcome(Decision("block", "Not today."))
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "message"),
+    [
+        (
+            1,
+            b"Traceback\n" + b"x\n" * 9 + b"KeyError: 'a'\n",
+            "ended with status 1. It said: x\nx\nx\nx\nKeyError: 'a'",
+        ),
+        (1, b"", "It ended with status 1. It said nothing on stderr."),
+        (-9, b"", "It was ended by SIGKILL."),
+        (127, b"sh: nope: not found", "status 127. It said: sh: nope: not found"),
+    ],
+)
+def test_any_other_end_is_a_failure_with_the_last_words(code: int, said: bytes, message: str) -> None:
+    with pytest.raises(HookError) as error:
+        read_outcome(CALL, code, b'{"decision": "allow"}', said)
+    assert message in str(error.value)
+
+
+def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_for_nobody_elsewhere() -> None:
+    for event in (SessionStart(AT, "new"), PROMPT):
+        assert read_answer(event, "It is Monday.\n") == Outcome(context=("It is Monday.",))
+        assert read_answer(event, "") == NOTHING
+    for event in (CALL, STOP):
+        assert read_answer(event, "It is Monday.\n") == NOTHING
+
+
+# --- conversations ---
+
+
+def replaced(*messages: object) -> tuple[Message, ...]:
+    action = read({"action": "replace", "replace_messages": messages}).action
+    assert isinstance(action, Replace)
+    return action.messages
+
+
+USE: JsonObject = {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a"}}
+RESULT: JsonObject = {"type": "tool_result", "tool_use_id": "call_1", "content": "one"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "complaint"),
+    [
+        ([], "replace_messages: there should be at least one message"),
+        ([{"role": "assistant", "content": "Hi"}], "replace_messages.0: the first message should be the user's"),
+        ([{"role": "system", "content": "Hi"}], "replace_messages.0.role: should be 'user' or 'assistant'"),
+        ([{"role": "user"}], "replace_messages.0.content: is required"),
+        ([{"role": "user", "content": ""}], "replace_messages.0: it says nothing"),
+        ([{"role": "user", "content": []}], "replace_messages.0.content: "),
+        ([{"role": "user", "content": [{"type": "video"}]}], "replace_messages.0.content.0: "),
+        (
+            [{"role": "user", "content": [RESULT]}],
+            "replace_messages.0: no call before it waits for the result of 'call_1'",
+        ),
+        ([{"role": "user", "content": [USE]}], "replace_messages.0: a message of the user has no tool_use"),
+        (
+            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [USE]}],
+            "replace_messages: the call 'call_1' has no result",
+        ),
+        (
+            [
+                {"role": "user", "content": "Go"},
+                {"role": "assistant", "content": [USE]},
+                {"role": "user", "content": "?"},
+            ],
+            "replace_messages.2: the call 'call_1' before it has no result",
+        ),
+        (
+            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [USE, USE]}],
+            "replace_messages.1: there is a call 'call_1' already",
+        ),
+        (
+            [{"role": "user", "content": "Go"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}],
+            "replace_messages.1.content.0.name: is required",
+        ),
+    ],
+)
+def test_a_conversation_that_no_model_would_take_is_refused_and_it_says_why(
+    messages: list[Any], complaint: str
+) -> None:
+    with pytest.raises(HookError) as error:
+        replaced(*messages)
+    assert complaint in str(error.value)
+
+
+def test_messages_may_replace_as_well_and_so_may_a_compaction_that_brings_them() -> None:
+    for answer in (
+        {"action": "replace", "messages": [{"role": "user", "content": "All."}]},
+        {"action": "compact", "replace_messages": [{"role": "user", "content": "All."}]},
+    ):
+        action = read(answer).action
+        assert isinstance(action, Replace)
+        [message] = action.messages
+        assert isinstance(message, UserMessage)
+        assert message.parts == (Text("All."),)
+
+
+def bare(messages: tuple[Message, ...]) -> list[object]:
+    """What is left without ids of messages, which are new each time."""
+    return [
+        (message.call_id, message.parts, message.is_error)
+        if isinstance(message, ToolResult)
+        else (message.role, message.parts)
+        for message in messages
+    ]
+
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(str.strip)
+JSON: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=5,
+)
+OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(
+    st.sampled_from(["command", "path", "file_path", "query", "x"]), JSON, max_size=3
+)
+TEXTS = WORDS.map(Text)
+IMAGES = st.just(Image("aGk=", "image/png"))
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
+    messages: list[Message] = [UserMessage("m", tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))))]
+    for turn in range(draw(st.integers(0, 3))):
+        calls = [ToolCall(f"call_{turn}_{n}", draw(WORDS), draw(OBJECTS)) for n in range(draw(st.integers(0, 2)))]
+        said = draw(st.lists(TEXTS, min_size=0 if calls else 1, max_size=2))
+        messages.append(AssistantMessage("m", (*said, *calls)))
+        messages += [
+            ToolResult(call.id, tuple(draw(st.lists(TEXTS | IMAGES, min_size=1, max_size=2))), draw(st.booleans()))
+            for call in calls
+        ]
+        if draw(st.booleans()):
+            messages.append(UserMessage("m", (draw(TEXTS),)))
+    return tuple(messages)
+
+
+@given(conversations())
+def test_a_conversation_that_a_hook_gives_back_is_the_one_that_it_was_given(messages: tuple[Message, ...]) -> None:
+    told = json.loads(json.dumps([as_json(message) for message in messages]))
+    assert bare(replaced(*told)) == bare(messages)
+
+
+ACTIONS: st.SearchStrategy[Action] = st.one_of(
+    st.builds(Compact, WORDS | st.just("")),
+    st.builds(Summarize, WORDS | st.just("")),
+    st.builds(Continue, st.lists(WORDS, min_size=1, max_size=2).map(tuple)),
+)
+OUTCOMES = st.builds(
+    Outcome,
+    decision=st.none() | st.builds(Decision, st.sampled_from(["allow", "ask", "block"]), WORDS | st.just("")),
+    tool_input=st.none() | OBJECTS,
+    tool_output=st.none() | WORDS | st.just(""),
+    message=st.none() | WORDS,
+    context=st.lists(WORDS, max_size=2).map(tuple),
+    action=st.none() | ACTIONS,
+    summary=st.none() | WORDS,
+    defer=st.none() | st.builds(Defer, st.none() | st.integers(1)),
+    stop=st.none() | WORDS | st.just(""),
+    notices=st.lists(WORDS, max_size=1).map(tuple),
+)
+
+
+@given(OUTCOMES)
+def test_what_is_wanted_can_be_answered_and_is_read_as_the_same(outcome: Outcome) -> None:
+    assert read(as_answer(outcome)) == outcome
+
+
+KEYS = st.sampled_from([
+    "decision", "reason", "continue", "stopReason", "hookSpecificOutput", "action", "messages", "replace_messages",
+    "follow_up_messages", "defer", "tool_input", "tool_output", "message", "context", "summary", "permissionDecision",
+    "updatedInput", "edits", "old_string", "role", "content", "type", "tokens", "tool_use", "id",
+])  # fmt: skip
+VALUES = st.sampled_from(["block", "replace", "continue", "user", "text", "tool_use", "turn_end"]) | JSON
+NONSENSE = st.recursive(
+    VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+EVENTS: st.SearchStrategy[HookEvent] = st.sampled_from(
+    [STOP, CALL, PROMPT, BeforeToolCall(AT, "c", "edit", {"path": "a", "edits": [{"old_text": "a"}, {}]})]
+)
+
+
+@given(EVENTS, NONSENSE.map(json.dumps) | st.text() | st.text().map("{{{}".format))
+def test_nonsense_never_raises_anything_but_a_hooks_failure(event: HookEvent, text: str) -> None:
+    with suppress(HookError):
+        assert isinstance(read_answer(event, text), Outcome)
+
+
+def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
+    for text in ('{"a":' + "[" * 100_000, '{"tool_output":' + "[" * 900 + "]" * 900 + "}"):
+        with suppress(HookError):
+            assert isinstance(read_answer(STOP, text), Outcome)
+
+
+# --- a tool's arguments in both dialects ---
+
+
+def edit(*pairs: tuple[str, str]) -> JsonObject:
+    return {"path": "src/a.py", "edits": [{"old_text": old, "new_text": new} for old, new in pairs]}
+
+
+def answered(event: BeforeToolCall, **changes: object) -> JsonObject | None:
+    sent = with_its_keys(event.tool, event.input, event.at.cwd)
+    return read(specific(updatedInput={**sent, **changes}), event).tool_input
+
+
+def test_paths_and_edits_are_told_in_claude_codes_words_as_well() -> None:
+    assert with_its_keys("read", {"path": "a.py", "limit": 3}, "/shop") == {
+        "path": "a.py",
+        "file_path": "/shop/a.py",
+        "limit": 3,
+    }
+    both = with_its_keys("edit", edit(("a", "b"), ("c", "d")), "/shop")
+    assert (both["file_path"], both["old_string"], both["new_string"]) == ("/shop/src/a.py", "a\nc", "b\nd")
+    assert with_its_keys("shell", {"command": "ls"}, "/shop") == {"command": "ls"}
+    assert with_its_keys("read", {"path": "~/x"}, "/shop")["file_path"] != "/shop/~/x"
+    assert with_its_keys("read", {"path": "file:///etc/a%20b"}, "/shop")["file_path"] == "/etc/a b"
+
+
+def test_of_two_keys_for_one_thing_the_one_that_the_hook_changed_holds() -> None:
+    event = BeforeToolCall(AT, "c", "write", {"path": "a", "content": "x"})
+    assert answered(event) is None
+    assert answered(event, file_path="/tmp/b") == {"path": "/tmp/b", "content": "x"}
+    assert answered(event, path="b") == {"path": "b", "content": "x"}
+    assert read({"tool_input": {"file_path": "/b", "content": "y"}}, event).tool_input == {"path": "/b", "content": "y"}
+
+
+def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> None:
+    one = BeforeToolCall(AT, "c", "edit", edit(("a", "b")))
+    assert answered(one) is None
+    changed = answered(one, new_string="B")
+    assert changed == {"path": "src/a.py", "edits": [{"old_text": "a", "new_text": "B", "replace_all": False}]}
+    theirs: JsonObject = {"file_path": "/x", "old_string": "o", "new_string": "n"}
+    assert read(specific(updatedInput=theirs), one).tool_input == {
+        "path": "/x",
+        "edits": [{"old_text": "o", "new_text": "n"}],
+    }
+    two = BeforeToolCall(AT, "c", "edit", edit(("a", "b"), ("c", "d")))
+    assert answered(two) is None
+    assert answered(two, edits=[{"old_string": "a", "new_string": "B"}]) == edit(("a", "B"))
+    with pytest.raises(HookError, match="a call with 2 edits; answer with `edits`"):
+        answered(two, new_string="B")
+
+
+@given(st.sampled_from(["read", "write", "edit", "shell", "grep", "plan", "recall"]), OBJECTS)
+def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(tool: str, arguments: JsonObject) -> None:
+    arguments = {key: value for key, value in arguments.items() if key != "file_path"}
+    if tool == "edit":
+        arguments["edits"] = [{"old_text": "a", "new_text": "b"}]
+    assert with_our_keys(tool, with_its_keys(tool, arguments, "/shop"), arguments, "/shop") == arguments
+
+
+def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> None:
+    after = AfterToolCall(AT, "c", "shell", {"command": "ls"}, (Text("a"),))
+    assert read(specific(updatedToolOutput={"stdout": "b", "stderr": "c"}), after).tool_output == "b\nc"
+    assert read(specific(updatedToolOutput={"count": 3}), after).tool_output == '{"count": 3}'

@@ -1,0 +1,365 @@
+"""Programs as hooks, run for real: what they are told, where and within which bounds they run, how they are found."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from acp_agent.config import HookCommand, Settings, load_settings
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.errors import HookError
+from acp_agent.hooks.contract import OnError, Services
+from acp_agent.hooks.discovery import discover
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import (
+    AfterCompaction,
+    AfterToolCall,
+    AgentStop,
+    BeforeCompaction,
+    BeforeToolCall,
+    EventName,
+    HookEvent,
+    Moment,
+    SessionEnd,
+    SessionStart,
+    TokenUsage,
+    TurnEnd,
+    UserMessageSend,
+)
+from acp_agent.hooks.executables import OUTPUT_LIMIT, ExecutableHook
+from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome
+from acp_agent.hooks.payload import payload
+
+NO_SERVICES = cast("Services", None)
+
+
+async def transcript() -> str:
+    return "/transcripts/s.jsonl"
+
+
+MESSAGES: tuple[Message, ...] = (
+    UserMessage("m1", (Text("Fix it"),)),
+    AssistantMessage("m2", (Text("I look."), ToolCall("c1", "read", {"path": "a"}))),
+    ToolResult("c1", (Text("one"),)),
+)
+
+
+def moment(cwd: Path, messages: tuple[Message, ...] = ()) -> Moment:
+    return Moment("s", str(cwd), transcript, usage=TokenUsage(10, 2, 700, 1000), messages=messages)
+
+
+def call(cwd: Path, command: str = "ls") -> BeforeToolCall:
+    return BeforeToolCall(moment(cwd), "call_1", "shell", {"command": command})
+
+
+def hook(command: str | tuple[str, ...], **more: Any) -> ExecutableHook:
+    events = frozenset[EventName]({"before_tool_call", "agent_stop", "session_start", "turn_end"})
+    return ExecutableHook("guard", "user", "/hooks/guard", events, command, **more)
+
+
+def program(path: Path, text: str, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+async def run(command: str | tuple[str, ...], event: HookEvent, **more: Any) -> Outcome:
+    with anyio.fail_after(20):
+        return await hook(command, **more).run(event, NO_SERVICES)
+
+
+# --- what they are told ---
+
+
+async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Path) -> None:
+    told = await payload(
+        BeforeToolCall(moment(Path("/shop"), MESSAGES), "call_1", "edit", {"path": "a.py", "edits": []})
+    )
+    assert told == {
+        "event": "before_tool_call",
+        "hook_event_name": "PreToolUse",
+        "conv_id": "s",
+        "session_id": "s",
+        "transcript_path": "/transcripts/s.jsonl",
+        "cwd": "/shop",
+        "permission_mode": "default",
+        "invoked_by": "",
+        "turn_number": 1,
+        "usage": {
+            "input_tokens": 10,
+            "output_tokens": 2,
+            "current_context_window": 700,
+            "max_context_window": 1000,
+        },
+        "tool": "edit",
+        "tool_name": "Edit",
+        "tool_use_id": "call_1",
+        "tool_input": {"path": "a.py", "file_path": "/shop/a.py", "edits": []},
+        "messages": [
+            {"role": "user", "content": "Fix it"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "one", "is_error": False}],
+            },
+        ],
+    }
+
+
+AT = moment(Path("/shop"))
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "keys"),
+    [
+        (SessionStart(AT, "new"), "SessionStart", {"source": "new"}),
+        (UserMessageSend(AT, "Hi"), "UserPromptSubmit", {"prompt": "Hi"}),
+        (
+            AfterToolCall(AT, "c", "shell", {"command": "ls"}, (Text("a"),)),
+            "PostToolUse",
+            {
+                "tool_name": "Bash",
+                "tool_output": "a",
+                "is_error": False,
+                "tool_response": {
+                    "success": True,
+                    "content": "a",
+                    "stdout": "a",
+                    "stderr": "",
+                    "interrupted": False,
+                },
+            },
+        ),
+        (TurnEnd(AT, "Done."), "turn_end", {"response": "Done.", "turn_number": 1}),
+        (AgentStop(AT, "Done.", stop_hook_active=True), "Stop", {"response": "Done.", "stop_hook_active": True}),
+        (
+            BeforeCompaction(AT, "threshold", 900, 20, 1000, "Keep the API."),
+            "PreCompact",
+            {
+                "compaction_reason": "threshold",
+                "trigger": "auto",
+                "input_tokens": 900,
+                "output_tokens": 20,
+                "context_limit": 1000,
+                "custom_instructions": "Keep the API.",
+            },
+        ),
+        (
+            AfterCompaction(AT, "manual", 900, 20, 1000, "All."),
+            "after_compaction",
+            {"trigger": "manual", "summary": "All.", "input_tokens": 900, "output_tokens": 20},
+        ),
+        (SessionEnd(AT, "exit"), "SessionEnd", {"reason": "exit"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_every_event_has_its_own_keys(event: HookEvent, name: str, keys: Mapping[str, Any]) -> None:
+    told = await payload(event)
+    assert (told["event"], told["hook_event_name"]) == (event.name, name)
+    assert {key: told[key] for key in keys} == keys
+
+
+# --- where and how they run ---
+
+
+async def test_a_program_reads_the_event_in_the_sessions_directory_and_knows_the_project(tmp_path: Path) -> None:
+    line = 'read -r told; printf "%s\\n%s\\n%s" "$PWD" "$CLAUDE_PROJECT_DIR" "$ACP_AGENT_PROJECT_DIR" > seen'
+    assert await run(line, call(tmp_path), project="/project") == NOTHING
+    assert (tmp_path / "seen").read_text().splitlines() == [str(tmp_path), "/project", "/project"]
+    await run(line, call(tmp_path))
+    assert (tmp_path / "seen").read_text().splitlines()[1] == str(tmp_path)
+    assert await run(("tee", "told"), call(tmp_path, "caf\u00e9 \ud800")) == NOTHING
+    told = json.loads((tmp_path / "told").read_text())
+    assert told["tool_input"]["command"] == "caf\u00e9 ?"
+
+
+async def test_a_program_that_reads_nothing_breaks_nothing_however_much_it_is_told(tmp_path: Path) -> None:
+    long = moment(tmp_path, (UserMessage("m", (Text("x" * 4_000_000),)),))
+    assert await run("exit 2", TurnEnd(long, "Done.")) == Outcome(Decision("block"))
+    assert await run('wc -c > counted; echo \'{"action": "compact"}\'', TurnEnd(long, "")) == Outcome(action=Compact())
+    assert int((tmp_path / "counted").read_text()) > 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("echo broken >&2; exit 3", "It ended with status 3. It said: broken"),
+        ("kill -9 $$", "It was ended by SIGKILL."),
+        ("echo '{'", "Its answer is no JSON"),
+        (("no-such-program",), "It could not be started"),
+        (("x\0y",), "It could not be started"),
+    ],
+)
+async def test_a_program_that_fails_says_how(tmp_path: Path, command: str | tuple[str, ...], message: str) -> None:
+    with pytest.raises(HookError) as error:
+        await run(command, call(tmp_path))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+async def test_a_program_that_prints_without_end_is_ended(tmp_path: Path, stream: str) -> None:
+    target = "" if stream == "stdout" else ">&2"
+    with pytest.raises(HookError) as error:
+        await run(f"echo $$ > pid; exec yes {target}", call(tmp_path))
+    assert str(error.value) == f"It printed more than {OUTPUT_LIMIT // 1024} KiB on {stream}, and was ended."
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+@pytest.mark.parametrize("on_error", ["allow", "block"])
+async def test_at_the_end_of_its_time_a_program_is_ended_with_all_that_it_has_started(
+    tmp_path: Path, on_error: OnError
+) -> None:
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    slow = hook("sleep 600 & echo $! > child; echo $$ > parent; wait", time_limit=2.0, on_error=on_error)
+    with anyio.fail_after(20):
+        outcome = await Dispatcher([slow], NO_SERVICES, tell).dispatch(call(tmp_path))
+    assert outcome.blocks == (on_error == "block")
+    assert "did not answer within 2 seconds" in told[0]
+    for name in ("child", "parent"):
+        assert not alive(int((tmp_path / name).read_text()))
+
+
+async def test_a_cancel_ends_a_program_with_all_that_it_has_started(tmp_path: Path) -> None:
+    children: list[int] = []
+    os.mkfifo(tmp_path / "child")
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, "sleep 600 & echo $! > child; wait", call(tmp_path))
+            children.append(int(await anyio.to_thread.run_sync((tmp_path / "child").read_text)))
+            assert alive(children[0])
+            tasks.cancel_scope.cancel()
+    assert not alive(children[0])
+
+
+# --- matchers ---
+
+
+@pytest.mark.parametrize(
+    ("matcher", "tools"),
+    [
+        ("", {"shell", "edit", "read", "recall"}),
+        ("*", {"shell", "edit", "read", "recall"}),
+        ("Bash", {"shell"}),
+        ("shell", {"shell"}),
+        ("Edit|Write|MultiEdit", {"edit"}),
+        ("Multi.*", {"edit"}),
+        ("Re", set[str]()),
+        ("^[Rr]e", {"read", "recall"}),
+        ("bash", set[str]()),
+    ],
+)
+def test_a_matcher_means_our_names_and_claude_codes(matcher: str, tools: set[str]) -> None:
+    bound = hook("true", matcher=matcher)
+    names = ("shell", "edit", "read", "recall")
+    assert {name for name in names if bound.wants(BeforeToolCall(AT, "c", name, {}))} == tools
+
+
+def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewhere() -> None:
+    assert hook("true", matcher="startup").wants(SessionStart(AT, "new"))
+    assert hook("true", matcher="load").wants(SessionStart(AT, "load"))
+    assert not hook("true", matcher="resume|load").wants(SessionStart(AT, "compact"))
+    assert hook("true", matcher="auto").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
+    assert not hook("true", matcher="manual").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
+    assert hook("true", matcher="exit").wants(SessionEnd(AT, "exit"))
+    assert hook("true", matcher="Bash").wants(AgentStop(AT, "Done."))
+
+
+# --- how they are found ---
+
+ANSWERS = '#!/bin/sh\n[ "$1" = hook ] && {{ {}; exit; }}\necho \'{{"context": "run"}}\'\n'
+
+
+def settings(root: Path) -> Settings:
+    home, project = root / "home", root / "project" / ".acp-agent"
+    for folder in (home, project):
+        folder.mkdir(parents=True, exist_ok=True)
+    return load_settings({"ACP_AGENT_HOME": str(home)}, project.parent)
+
+
+async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path) -> None:
+    user, project = tmp_path / "home" / "hooks", tmp_path / "project" / ".acp-agent" / "hooks"
+    program(user / "b.sh", ANSWERS.format("echo PreToolUse, agent_stop"))
+    program(user / "a", ANSWERS.format('printf "turn_end\\nStop\\n"'))
+    program(project / "0", ANSWERS.format("echo session_start"))
+    program(user / "off", ANSWERS.format("touch ran; echo Stop"))
+    (user / "off.disable").touch()
+    for name in ("old.disable", "x.py", "x.yaml", "x.yml", "README.md", ".hidden"):
+        program(user / name, ANSWERS.format("touch ran; echo Stop"))
+    program(user / "notes", "not a program", 0o644)
+    (user / "folder").mkdir()
+    (tmp_path / "home" / "config.yaml").write_text("hooks: {Stop: [{command: 'true', timeout: 3, on_error: block}]}\n")
+    found = await discover(settings(tmp_path))
+    assert found.errors == ()
+    assert [(hook.name, hook.origin, hook.events) for hook in found.hooks] == [
+        ("true", "config", {"agent_stop"}),
+        ("a", "user", {"turn_end", "agent_stop"}),
+        ("b.sh", "user", {"before_tool_call", "agent_stop"}),
+        ("0", "project", {"session_start"}),
+    ]
+    assert (found.hooks[0].time_limit, found.hooks[0].on_error) == (3, "block")
+    assert not list(tmp_path.rglob("ran"))
+    outcome = await found.hooks[1].run(SessionStart(moment(tmp_path), "new"), NO_SERVICES)
+    assert outcome == Outcome(context=("run",))
+
+
+async def test_a_program_that_cannot_be_asked_is_told_of_and_the_others_count(tmp_path: Path) -> None:
+    user = tmp_path / "home" / "hooks"
+    program(user / "a", ANSWERS.format("echo Stopp turn_end"))
+    program(user / "b", ANSWERS.format("echo no license >&2; exit 4"))
+    program(user / "c", ANSWERS.format("true"))
+    program(user / "d", "#!/no/such/interpreter\n")
+    program(user / "e", ANSWERS.format("echo Stop"))
+    found = await discover(settings(tmp_path))
+    assert [(hook.name, hook.events) for hook in found.hooks] == [("a", {"turn_end"}), ("e", {"agent_stop"})]
+    expected = [
+        f"{user / 'a'}: there is no event 'Stopp'; did you mean `Stop`?",
+        f"{user / 'b'}: `b hook` ended with status 4: no license.",
+        f"{user / 'c'}: `c hook` names no event; print one on each line.",
+        f"{user / 'd'}: It could not be started in {user}: No such file or directory.",
+    ]
+    assert [str(error) for error in found.errors] == expected
+
+
+async def test_programs_are_asked_side_by_side(tmp_path: Path) -> None:
+    user = tmp_path / "home" / "hooks"
+    meet = 'touch "{}"; while [ ! -e "{}" ]; do sleep 0.02; done; echo Stop'
+    program(user / "a", ANSWERS.format(meet.format(tmp_path / "1", tmp_path / "2")))
+    program(user / "b", ANSWERS.format(meet.format(tmp_path / "2", tmp_path / "1")))
+    with anyio.fail_after(20):
+        found = await discover(settings(tmp_path))
+    assert [hook.name for hook in found.hooks] == ["a", "b"]
+
+
+async def test_a_command_of_a_list_is_run_without_a_shell(tmp_path: Path) -> None:
+    code = "import sys; print('{\"message\": \"' + sys.argv[1] + '\"}')"
+    command = HookCommand("agent_stop", (sys.executable, "-c", code, "$HOME; ls"), "py", "config", "config.yaml")
+    bound = ExecutableHook.of_command(command, "")
+    assert await bound.run(AgentStop(moment(tmp_path), ""), NO_SERVICES) == Outcome(message="$HOME; ls")
