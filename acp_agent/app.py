@@ -78,6 +78,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         return await discover(settings)
 
     return Services(
+        home=home_dir(env),
         store=store,
         tools=tools,
         compaction=compaction,

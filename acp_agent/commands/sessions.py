@@ -7,6 +7,8 @@ import os
 from datetime import UTC, datetime
 
 from acp_agent.app import open_database
+from acp_agent.config import home_dir
+from acp_agent.session.transcript import remove_transcript
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -20,6 +22,7 @@ async def run(arguments: argparse.Namespace) -> int:
             for session_id in arguments.ids:
                 await store.record(session_id)
                 await store.delete(session_id)
+                remove_transcript(home_dir(os.environ), session_id)
                 print(f"Removed {session_id}.")
             return 0
         cursor: str | None = None

@@ -52,12 +52,10 @@ async def discover(settings: Settings) -> Found:
     async with anyio.create_task_group() as tasks:
         for path, origin in files:
             tasks.start_soon(look, path, origin)
-        installed = Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True))
+    installed = Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True))
     in_order = (_commands(settings, project), installed, *(found[path] for path, _ in files))
-    return Found(
-        tuple(hook for each in in_order for hook in each.hooks),
-        tuple(error for each in in_order for error in each.errors),
-    )
+    hooks = tuple(hook for each in in_order for hook in each.hooks)
+    return Found(hooks, tuple(error for each in in_order for error in each.errors))
 
 
 def _commands(settings: Settings, project: str) -> Found:

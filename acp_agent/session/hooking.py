@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 ADDED = "A hook added this:\n\n{}"
 """How the model reads what a hook added: nobody is to take it for the user's words."""
 
-TRANSCRIPTS = "transcripts"
-"""Folder in the agent's home."""
-
 _AMID_A_TURN: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
 """Events at which a compaction waits for the next request, or for the end of the turn."""
 
@@ -241,4 +238,4 @@ class SessionHooks:
 
     @cached_property
     def _transcript(self) -> Transcript:
-        return Transcript(self._services.store, self._host.session_id, self._host.settings.home / TRANSCRIPTS)
+        return Transcript(self._services.store, self._host.session_id, self._host.settings.home)

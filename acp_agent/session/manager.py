@@ -22,6 +22,7 @@ from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.services import Services
 from acp_agent.session.session import Session
+from acp_agent.session.transcript import remove_transcript
 from acp_agent.storage.store import SessionPage
 
 PREWARM_SECONDS = 1.0
@@ -126,6 +127,7 @@ class SessionManager:
         """Remove a session with its log, for good; an unknown one is no error."""
         await _to_its_end(partial(self._close_if_open, session_id, "delete"))
         await self._services.store.delete(session_id)
+        remove_transcript(self._services.home, session_id)
 
     def stop(self) -> None:
         """Let every session end, since the process does; the task group tells when they have."""

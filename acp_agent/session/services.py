@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class Services:
     """The rooms below, ready for use.
 
+    :ivar home: the folder of all state.
     :ivar hooks: finds the hooks for such settings; asks executables what they listen to.
     :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
@@ -29,6 +30,7 @@ class Services:
     :ivar library: finds the recipes for such settings; touches the disk.
     """
 
+    home: Path
     store: SessionStore
     tools: ToolRegistry
     compaction: Callable[[], CompactionService]
