@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     remove = actions.add_parser("rm", help="remove sessions with their history, for good")
     remove.add_argument("ids", nargs="+", metavar="ID")
 
+    _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
+
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser
@@ -92,6 +94,25 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N facts that each method lost")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def _hooks(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="what would be asked, in this order")
+    listing.add_argument("--json", action="store_true", help="print it as JSON")
+    test = actions.add_parser("test", help="ask all that are bound to an event, and do nothing of what they want")
+    test.add_argument("event", metavar="EVENT", help="such as before_tool_call, or PreToolUse")
+    test.add_argument("--tool", default="shell", metavar="NAME", help="the tool of a call (shell)")
+    test.add_argument("--input", metavar="JSON", help='its arguments, as {"command": "ls"}')
+    test.add_argument("--output", default="", metavar="TEXT", help="its result")
+    test.add_argument("--prompt", default="Hello", metavar="TEXT", help="what the user sent")
+    test.add_argument("--response", default="Done.", metavar="TEXT", help="the model's answer, or the summary")
+    test.add_argument(
+        "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (new)"
+    )
+    test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is (0.5)")
+    test.add_argument("--reason", metavar="REASON", help="why it is compacted (manual)")
+    test.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:

@@ -147,6 +147,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import compact_eval
 
         return compact_eval.run
+    if name == "hooks":
+        from acp_agent.commands import hooks
+
+        return hooks.run
     if name == "demo":
         from acp_agent.commands import demo
 
