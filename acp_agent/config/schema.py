@@ -267,7 +267,7 @@ class ProviderSection(Section):
 class HookSection(Section):
     """`hooks.*[]`: one command."""
 
-    command: Annotated[str | list[str], PlainValidator(_command)]
+    command: Annotated[str | list[str], PlainValidator(_command, json_schema_input_type=str | list[str])]
     matcher: Annotated[str, AfterValidator(_matcher)] | None = None
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     on_error: Literal["allow", "block"] | None = None

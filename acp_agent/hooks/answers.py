@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Literal, cast
 
@@ -34,6 +35,8 @@ from acp_agent.hooks.outcomes import (
 
 BLOCKED = 2
 """The exit status that refuses."""
+_FOR_OTHERS = frozenset({"suppressOutput", "hookEventName"})
+"""Keys that say nothing to us, and are no mistake."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
 
@@ -78,6 +81,7 @@ def read_answer(event: HookEvent, text: str) -> Outcome:
         raise HookError("Its answer is nested too deeply.") from error
     if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
         return NOTHING  # what it was told: it ends with `tee log` or the like
+    _log_unknown(cast("JsonObject", value))
     try:
         return _outcome(_Answer.model_validate(value), event)
     except ValidationError as error:
@@ -132,6 +136,26 @@ class _Answer(_Form):
     message: str | None = None
     context: _Texts | None = None
     summary: str | None = None
+
+
+def _log_unknown(answer: JsonObject) -> None:
+    """Say in the log what a key does nothing for: it may be misspelt."""
+    specific = answer.get("hookSpecificOutput")
+    keys = {*answer, *(specific if isinstance(specific, dict) else ())} - answer_keys() - _FOR_OTHERS
+    if keys:
+        _log.warning("keys of a hook's answer that mean nothing here: %.500s", ", ".join(sorted(keys)))
+
+
+@cache
+def answer_keys() -> frozenset[str]:
+    """Every key that means something in an answer, those of `hookSpecificOutput` included."""
+    names: set[str] = set()
+    for form in (_Answer, _Specific, _Tokens):
+        for name, field in form.model_fields.items():
+            alias = field.validation_alias
+            choices = alias.choices if isinstance(alias, AliasChoices) else [alias or name]
+            names.update(choice for choice in choices if isinstance(choice, str))
+    return frozenset(names)
 
 
 def _outcome(answer: _Answer, event: HookEvent) -> Outcome:

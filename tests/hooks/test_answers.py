@@ -140,6 +140,11 @@ def test_a_wrong_answer_is_told_with_its_key(answer: object, complaint: str) -> 
     assert complaint in str(error.value)
 
 
+def test_a_misspelt_key_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert read({"suppressOutput": True, "decison": "block"} | specific(permisionDecision="deny")) == NOTHING
+    assert "mean nothing here: decison, permisionDecision" in caplog.text
+
+
 # --- how it ended ---
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from support.client import AgentProcess
+from support.compactions import shown_compactions
 from support.models import Reply, ToolCall
 from support.processes import processes
 from support.stage import conversation, results, stage
@@ -146,3 +147,31 @@ async def test_a_hook_that_blocks_when_it_fails_refuses_the_call_and_leaves_no_p
         assert "A hook refused this call. The hook stuck failed. It did not answer within 2 seconds." in refused.text
         child = (it.folder / "child").read_text().strip()
         assert child not in {str(process.pid) for process in processes()}
+
+
+async def test_a_program_writes_the_summary_of_a_compaction_and_another_is_told_of_it(tmp_path: Path) -> None:
+    summary = json.dumps({"hookSpecificOutput": {"hookEventName": "PreCompact", "summary": "All about carts."}})
+    config = {
+        "hooks": {
+            "PreCompact": [
+                {"command": "exit 2", "matcher": "auto"},
+                {"command": ["echo", summary], "matcher": "manual"},
+            ],
+            "after_compaction": [{"command": "cat > told.json"}],
+            "SessionStart": [{"command": "echo Carts come first.", "matcher": "compact"}],
+        }
+    }
+    async with stage(tmp_path, Reply("Adds prices. " * 600), Reply("Yes."), config=config) as it:
+        await it.prompt("What is this?")
+        await it.prompt("/compact keep the API")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses[-1] == "completed"
+        told = json.loads((it.folder / "told.json").read_text())
+        assert (told["summary"], told["trigger"]) == ("All about carts.", "manual")
+        assert told["input_tokens"] > 0
+        summaries = [line for line in Path(told["transcript_path"]).read_text().splitlines() if '"summary"' in line]
+        assert len(summaries) == 1
+        await it.prompt("And now?")
+        assert len(it.server.calls) == 2
+        assert it.server.calls[1].mentions("All about carts.")
+        assert it.server.calls[1].mentions("Carts come first.")
