@@ -36,12 +36,16 @@ async def test_sessions_are_listed_newest_first_and_removed_for_good(tmp_path: P
         assert str(tmp_path / "one") in lines[0]
         assert [line.split("  ")[-1] for line in lines] == ["First things", "Second things", "(untitled)"]
 
+        transcript = tmp_path / "state" / "transcripts" / f"{first}.jsonl"
+        transcript.parent.mkdir()
+        transcript.touch()
         assert await sessions(tmp_path, "rm", first, untitled) == (
             0,
             [f"Removed {first}.", f"Removed {untitled}."],
             "",
         )
         assert [line.split("  ")[0] for line in (await sessions(tmp_path))[1]] == [second]
+        assert not transcript.exists()
         code, lines, errors = await sessions(tmp_path, "rm", first)
         assert (code, lines) == (1, [])
         assert errors.startswith("acp-agent: ")

@@ -175,3 +175,15 @@ async def test_a_program_writes_the_summary_of_a_compaction_and_another_is_told_
         assert len(it.server.calls) == 2
         assert it.server.calls[1].mentions("All about carts.")
         assert it.server.calls[1].mentions("Carts come first.")
+
+
+async def test_a_program_asks_for_a_compaction_when_the_agent_stops(tmp_path: Path) -> None:
+    compact = "grep -q 'compact now' && echo '{\"action\": \"compact\"}'; true"
+    replies = [Reply("Adds prices. " * 600), Reply("I compact now."), Reply("All about carts.")]
+    async with stage(tmp_path, *replies, config={"hooks": {"Stop": [{"command": compact}]}}) as it:
+        await it.prompt("What is this?")
+        assert not shown_compactions(it.agent)
+        assert await it.prompt("Go on.") == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses[-1], compaction.text) == ("completed", "All about carts.")
+        assert len(it.server.calls) == 3
