@@ -57,6 +57,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     strategies = _Choices(compaction)
 
     def library(settings: Settings) -> RecipeLibrary:
+        from acp_agent.hooks.params import HANDLER_PARAMS
         from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 
         project = settings.project / RECIPES if settings.project else None
@@ -70,6 +71,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             strategies=strategies,
             providers=(*BUILT_IN_PROVIDERS, *settings.providers),
             reserved=[command.name for command in BUILT_IN],
+            params=HANDLER_PARAMS,
         )
 
     async def hooks(settings: Settings) -> Found:

@@ -92,11 +92,16 @@ class _Masking(logging.Formatter):
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
-        secrets = {value for name, value in env.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET}
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._secrets = secrets_of(env)
 
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record), self._secrets)
+
+
+def secrets_of(env: Mapping[str, str]) -> list[str]:
+    """Values of environment variables that look like secrets, the longest first."""
+    secrets = {value for name, value in env.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET}
+    return sorted(secrets, key=len, reverse=True)
 
 
 def mask(text: str, secrets: list[str]) -> str:

@@ -23,6 +23,7 @@ from acp_agent.conversation.messages import JsonObject, JsonValue, Message, Text
 from acp_agent.errors import AgentError, HookError
 from acp_agent.hooks.answers import as_answer
 from acp_agent.hooks.claude import TOOLS, with_our_keys
+from acp_agent.hooks.contract import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.discovery import Found, discover
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import (
@@ -45,7 +46,6 @@ from acp_agent.hooks.events import (
     event_name,
 )
 from acp_agent.hooks.executables import ExecutableHook
-from acp_agent.hooks.hook import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.storage.store import SessionStore

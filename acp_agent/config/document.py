@@ -243,8 +243,9 @@ def _keys_at(annotation: object, place: Place) -> list[str]:
 
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not place:
-            return list(annotation.model_fields)
-        return _keys_at(annotation.model_fields[str(place[0])].annotation, place[1:])
+            return [field.alias or name for name, field in annotation.model_fields.items()]
+        named = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        return _keys_at(named[str(place[0])].annotation, place[1:])
     arguments = get_args(annotation)
     if get_origin(annotation) in (dict, list):
         return _keys_at(arguments[-1], place[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.messages import Message
@@ -47,6 +48,11 @@ class Services(Protocol):
     @property
     def store(self) -> SessionStore:
         """All sessions, with their logs."""
+        ...
+
+    @property
+    def home(self) -> Path:
+        """The agent's own folder, which is the user's alone."""
         ...
 
     @property

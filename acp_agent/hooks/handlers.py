@@ -1,37 +1,24 @@
-"""The built-in handlers that a recipe can name in its `hooks`, and how one becomes a hook of the recipe's run."""
+"""The built-in handlers that a recipe can name in its `hooks`, and how one becomes a hook of the recipe's run.
+
+Those that change the conversation are here; those that check something are in `validating`, those that write files in
+`writing`, and the parameters of all in `params`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+
+from anyio import to_thread
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
-from acp_agent.hooks.events import EventName, HookEvent, TurnEnd
+from acp_agent.hooks.events import ALIASES, EVENT_NAMES, EventName, HookEvent, TurnEnd
+from acp_agent.hooks.handler import Handler, project_text
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
-
-
-class Handler(Protocol):
-    """Answers an event."""
-
-    @property
-    def name(self) -> str:
-        """As a recipe names it."""
-        ...
-
-    @property
-    def events(self) -> frozenset[EventName]:
-        """What a recipe may bind it to."""
-        ...
-
-    async def handle(self, event: HookEvent, params: JsonObject) -> Outcome:
-        """What should happen now.
-
-        :param params: what the recipe says of how, checked when it was read.
-        :raises HookError: it cannot do what it is there for.
-        """
-        ...
+from acp_agent.hooks.validating import ValidateOutputHandler, ValidateToolOutputHandler
+from acp_agent.hooks.writing import ExportMarkdownHandler, LogToolUsageHandler
 
 
 class SwapContextHandler:
@@ -40,11 +27,22 @@ class SwapContextHandler:
     name = "swap_context"
     events: frozenset[EventName] = frozenset({"turn_end"})
 
-    async def handle(self, event: HookEvent, params: JsonObject) -> Outcome:
+    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
         """A swap, unless the answer is blank."""
         if not isinstance(event, TurnEnd) or not event.response.strip():
             return NOTHING
-        return Outcome(action=SwapContext(event.response))
+        return Outcome(action=swap_context(params, event.response))
+
+
+def swap_context(params: JsonObject, summary: str = "") -> SwapContext:
+    """The swap that a recipe wants.
+
+    :param params: of `swap_context`.
+    """
+    from acp_agent.hooks.params import SwapContextParams
+
+    said = SwapContextParams.model_validate(params)
+    return SwapContext(summary, said.preserve_system_prompt, said.max_summary_tokens, said.keep_tail_tokens)
 
 
 class CompactHandler:
@@ -53,24 +51,53 @@ class CompactHandler:
     name = "compact"
     events: frozenset[EventName] = frozenset({"turn_end"})
 
-    async def handle(self, event: HookEvent, params: JsonObject) -> Outcome:
+    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
         """A compaction, whatever the answer was."""
         return Outcome(action=Compact())
 
 
+class AppendContextHandler:
+    """`append_context`: the model reads a text beside what is said."""
+
+    name = "append_context"
+    events: frozenset[EventName] = frozenset({"user_message_send", "turn_end"})
+
+    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
+        """The text, and the contents of the file under its name.
+
+        :raises HookError: the file cannot be read.
+        """
+        from acp_agent.hooks.params import AppendContextParams
+
+        said = AppendContextParams.model_validate(params)
+        texts = [] if said.text is None else [said.text]
+        if said.file is not None:
+            content = await to_thread.run_sync(project_text, Path(event.at.cwd), said.file)
+            texts.append(f'<file path="{said.file}">\n{content.rstrip()}\n</file>')
+        return Outcome(context=("\n\n".join(texts),))
+
+
 def builtin_handlers() -> Mapping[str, Handler]:
     """All handlers that we ship, by name."""
-    handlers: tuple[Handler, ...] = (SwapContextHandler(), CompactHandler())
+    handlers: tuple[Handler, ...] = (
+        SwapContextHandler(),
+        CompactHandler(),
+        AppendContextHandler(),
+        ExportMarkdownHandler(),
+        ValidateOutputHandler(),
+        ValidateToolOutputHandler(),
+        LogToolUsageHandler(),
+    )
     return {handler.name: handler for handler in handlers}
 
 
 def known_handlers(handlers: Iterable[Handler]) -> dict[str, frozenset[str]]:
-    """The events that a recipe may hook into, each with the handlers that it may name there."""
-    known: dict[str, frozenset[str]] = {}
-    for handler in handlers:
-        for event in handler.events:
-            known[event] = known.get(event, frozenset()) | {handler.name}
-    return known
+    """The events that a recipe may hook into, by all their names, each with the handlers that it may name there."""
+    chosen = tuple(handlers)
+    return {
+        word: frozenset(handler.name for handler in chosen if event in handler.events)
+        for word, event in {**EVENT_NAMES, **ALIASES}.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +134,4 @@ class BoundHandler:
 
     async def run(self, event: HookEvent, services: Services) -> Outcome:
         """What the handler wants."""
-        return await self.handler.handle(event, self.params)
+        return await self.handler.handle(event, self.params, services)

@@ -106,7 +106,7 @@ def compaction_options(
     :raises DocumentError: it contradicts itself, the hooks or what is known; with line and key.
     """
     lines = document.lines
-    if all(binding.handler != SWAP_HANDLER for binding in hooks.values()):
+    if all(binding.handler(SWAP_HANDLER) is None for binding in hooks.values()):
         message = (
             f"is for recipes whose answer takes the place of the conversation; add the hook "
             f"`turn_end: {{handler: {SWAP_HANDLER}}}`, or leave this key out"

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
 from acp_agent.recipes.compaction_section import CompactionSection, compaction_options
+from acp_agent.recipes.hooks_section import HookSection, hook_bindings
 from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import RESERVED_NAMES
 
@@ -72,7 +73,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
         raise DocumentError(message, document.lines["name",], "name")
     _check_tools(matter, document, known)
-    hooks = _hooks(matter, document, known)
+    hooks = hook_bindings(matter.hooks, document, known)
     _check_required_hook(name, hooks, document, known)
     return Recipe(
         name=name,
@@ -122,22 +123,10 @@ def _check_tools(matter: FrontMatter, document: Document, known: Known) -> None:
 
 def _check_required_hook(name: str, hooks: dict[str, HookBinding], document: Document, known: Known) -> None:
     event, handler = known.required_hooks.get(name, (None, None))
-    if event is None or (event in hooks and hooks[event].handler == handler):
+    if event is None or handler is None or (event in hooks and hooks[event].handler(handler) is not None):
         return
     message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename the file"
     raise DocumentError(message, document.lines.get(("hooks",), 1), "hooks")
-
-
-def _hooks(matter: FrontMatter, document: Document, known: Known) -> dict[str, HookBinding]:
-    handlers = known.handlers
-    for event, section in matter.hooks.items():
-        if event not in handlers:
-            message = f"no such event; {did_you_mean(event, handlers)}"
-            raise DocumentError(message, document.lines["hooks", event], f"hooks.{event}")
-        if section.handler not in handlers[event]:
-            message = f"no handler {section.handler!r} for this event; {did_you_mean(section.handler, handlers[event])}"
-            raise DocumentError(message, document.lines["hooks", event, "handler"], f"hooks.{event}.handler")
-    return {event: HookBinding(section.handler, section.once) for event, section in matter.hooks.items()}
 
 
 def _argument_name(value: str) -> str:
@@ -187,13 +176,6 @@ class ArgumentSection(Section):
     description: Annotated[str, AfterValidator(_one_line)] = ""
     default: Scalar | None = None
     required: bool = False
-
-
-class HookSection(Section):
-    """`hooks.*`."""
-
-    handler: str
-    once: bool = False
 
 
 class FrontMatter(Section):

@@ -11,11 +11,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import Known, KnownHandlers, Origin, Recipe, RequiredHooks
 from acp_agent.recipes.template import check
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SUFFIX = ".md"
 PACKAGE = Path(__file__).parents[1]
@@ -53,6 +57,7 @@ class RecipeLibrary:
         strategies: Collection[str] | None = None,
         providers: Collection[str] | None = None,
         reserved: Collection[str] = (),
+        params: Mapping[str, type[BaseModel]] | None = None,
     ) -> RecipeLibrary:
         """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
 
@@ -69,8 +74,9 @@ class RecipeLibrary:
         :param strategies: names of the compaction strategies; None does not check them.
         :param providers: names of the models' providers, those of the configuration included; None likewise.
         :param reserved: names of commands that no recipe may take.
+        :param params: what the parameters of each handler have to be like; None does not check them.
         """
-        known = Known(handlers, tools, required_hooks or {}, strategies, providers)
+        known = Known(handlers, tools, required_hooks or {}, strategies, providers, params)
         recipes: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         folders: tuple[tuple[Origin, Path | None], ...] = (

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Origin: TypeAlias = Literal["builtin", "user", "project"]
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
@@ -24,6 +29,7 @@ class Known:
     :ivar tools: names that `allowed_tools` may list; None where that is not known, and any will do.
     :ivar strategies: names that `compaction.strategy` may take; None likewise.
     :ivar providers: names that `compaction.model` may begin with; None likewise.
+    :ivar params: what the parameters of each handler have to be like; None likewise.
     """
 
     handlers: KnownHandlers
@@ -31,6 +37,7 @@ class Known:
     required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
     strategies: Collection[str] | None = None
     providers: Collection[str] | None = None
+    params: Mapping[str, type[BaseModel]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +55,32 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedHandler:
+    """A built-in handler that a recipe names.
+
+    :ivar params: how it should do what it does, checked.
+    """
+
+    name: str
+    params: JsonObject = field(default_factory=dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True)
 class HookBinding:
     """What a recipe wants done at an event of its own run.
 
-    :ivar handler: name of a built-in handler.
-    :ivar once: only at the run's first such event, so that a follow-up in the same run does not repeat it.
+    :ivar handlers: in order, after all hooks that are not the recipe's.
+    :ivar once: only until the run's first answer, so that a follow-up in the same run does not repeat it.
+    :ivar first: in order, before those hooks.
     """
 
-    handler: str
+    handlers: tuple[NamedHandler, ...] = ()
     once: bool = False
+    first: tuple[NamedHandler, ...] = ()
+
+    def handler(self, name: str) -> NamedHandler | None:
+        """The first handler of this name; None where it is not bound."""
+        return next((handler for handler in (*self.first, *self.handlers) if handler.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +137,7 @@ class Recipe:
     :ivar digest: SHA-256 of the file's text, in hex; tells which version of a recipe has run.
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
     :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
-    :ivar hooks: by event.
+    :ivar hooks: by event, as the recipe names it.
     :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
     """
 
@@ -129,3 +153,7 @@ class Recipe:
     arguments: tuple[Argument, ...] = ()
     hooks: Mapping[str, HookBinding] = field(default_factory=dict[str, HookBinding])
     compaction: CompactionOptions | None = None
+
+    def handler(self, name: str) -> NamedHandler | None:
+        """The first handler of this name, at whatever event; None where none is bound."""
+        return next((found for binding in self.hooks.values() if (found := binding.handler(name))), None)

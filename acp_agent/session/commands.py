@@ -15,7 +15,8 @@ from acp_agent.conversation.messages import CompactedBlock, Image, Resource, Res
 from acp_agent.errors import RecipeError
 from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.events import event_name
-from acp_agent.hooks.handlers import BoundHandler, builtin_handlers
+from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, swap_context
+from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
@@ -61,7 +62,13 @@ class RecipeRun:
     @property
     def compacts(self) -> bool:
         """Whether the recipe's answer takes the place of the conversation."""
-        return any(binding.handler == SWAP_CONTEXT for binding in self.recipe.hooks.values())
+        return self.recipe.handler(SWAP_CONTEXT) is not None
+
+    @property
+    def swap(self) -> SwapContext:
+        """How the recipe wants its answer to take that place; the answer is still missing."""
+        handler = self.recipe.handler(SWAP_CONTEXT)
+        return swap_context({} if handler is None else handler.params)
 
     async def rendered(self, seconds: float = RENDER_SECONDS) -> str:
         """The recipe's text for the model. A template, which may be a stranger's, can make work for minutes without any
@@ -122,13 +129,19 @@ def mentioned(parts: tuple[UserPart, ...]) -> str:
 
 def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
     """The recipe's hooks as the dispatcher takes them: those that are asked after all others, and those before."""
-    handlers = builtin_handlers()
-    hooks: list[Hook] = []
+    handlers, source = builtin_handlers(), str(recipe.source)
+    last: list[Hook] = []
+    first: list[Hook] = []
     for word, binding in recipe.hooks.items():
         event = event_name(word)
-        if event is not None:
-            hooks.append(BoundHandler(handlers[binding.handler], event, str(recipe.source), binding.once))
-    return tuple(hooks), ()
+        if event is None:
+            continue
+        for hooks, named in ((last, binding.handlers), (first, binding.first)):
+            hooks.extend(
+                BoundHandler(handlers[each.name], event, source, once=binding.once, params=each.params)
+                for each in named
+            )
+    return tuple(last), tuple(first)
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.compaction.calls import ModelCalls, Show
+from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.framing import frame
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
@@ -36,6 +37,9 @@ from acp_agent.session.ordering import Order, Prepared
 from acp_agent.session.receipts import finished
 from acp_agent.session.swapping import swap_events
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
+
+DOUBT = 1.25
+"""What the tokens that we count of a summary may be more than those that the provider counts."""
 
 _log = logging.getLogger(__name__)
 
@@ -184,8 +188,8 @@ class Compactor:
 
     async def _commit(self, compaction_id: str, prepared: Prepared, waits_since: float) -> ContextSwapped:
         order = prepared.order
-        result = await self._reworded(order, prepared.result)
-        instructions = await self._instructions()
+        result, swap_as = await self._reworded(order, prepared.result)
+        instructions = None if swap_as.preserve_system_prompt else await self._instructions()
         before = await self._hooks.usage()
         receipt = replace(result.receipt, seconds=prepared.seconds, waited=anyio.current_time() - waits_since)
         swaps: list[ContextSwapped] = []
@@ -217,23 +221,32 @@ class Compactor:
         await self._hooks.after_compaction(order, swaps[-1], before)
         return swaps[-1]
 
-    async def _reworded(self, order: Order, result: CompactedState) -> CompactedState:
-        """The result after the recipe's hooks, which decide whether its answer takes the conversation's place."""
+    async def _reworded(self, order: Order, result: CompactedState) -> tuple[CompactedState, SwapContext]:
+        """The result after the recipe's hooks, which decide whether its answer takes the conversation's place; and how
+        it does that."""
         if not result.sent:
-            return result
+            return result, order.run.swap
         outcome = await self._hooks.summary_written(order.run, result.summary)
         swap = outcome.action
+        if outcome.blocks:
+            raise CompactionError(f"A hook refused the summary. {outcome.reason}".rstrip(), "The history is unchanged.")
         if not isinstance(swap, SwapContext):
             raise CompactionError(
                 f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap. Nothing changed."
             )
+        most, size = swap.max_summary_tokens, estimate_text(swap.summary)
+        if most is not None and size > most * DOUBT:
+            raise CompactionError(
+                f"The summary has about {size:,} tokens, more than the {most:,} of `max_summary_tokens`.",
+                "The history is unchanged; have the recipe ask for less, or allow more.",
+            )
         if swap.summary == result.summary:
-            return result
+            return result, swap
         recall = order.state.recall
         [before] = frame("", result.summary, "", recall=recall)
         [after] = frame("", swap.summary, "", recall=recall)
         sent = tuple(_with_words(part, before.text, after.text) for part in result.sent)
-        return replace(result, summary=swap.summary, sent=sent)
+        return replace(result, summary=swap.summary, sent=sent), swap
 
     async def _failed(self, shown: _Shown, event: CompactionFailed) -> None:
         if not shown.begun and event.status == "cancelled":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.messages import Message, Text, UserMessage, new_id
@@ -32,6 +33,11 @@ class HookServices:
     def store(self) -> SessionStore:
         """All sessions, with their logs."""
         return self._services.store
+
+    @property
+    def home(self) -> Path:
+        """The agent's own folder."""
+        return self._host.settings.home
 
     async def compaction(
         self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None

@@ -83,7 +83,7 @@ class Orders:
             active = replace(active, budget=budget, max_output_tokens=longest)
         request = host.request(active, context)
         said = host.settings.compaction_for(active.name)
-        options = run.recipe.compaction or CompactionOptions()
+        options, swap = run.recipe.compaction or CompactionOptions(), run.swap
         workspace = await read_workspace(context)
         state = ConversationState.from_context(
             context, request, active.budget, workspace, rate=active.rate, guessed=guessed
@@ -95,10 +95,10 @@ class Orders:
             # The first one loads the template engine.
             prompt=await run.rendered(),
             strategy=said.strategy or options.strategy or "summary",
-            tail=options.tail_tokens(active.budget.window),
+            tail=options.tail_tokens(active.budget.window) if swap.keep_tail_tokens is None else swap.keep_tail_tokens,
             ledger=options.ledger,
             requests=options.requests,
-            summary=options.summary,
+            summary=_smaller(options.summary, swap.max_summary_tokens),
             sections=options.sections or (),
             verify=options.verify or "mark",
             by_hand=wanted.trigger in BY_HAND,
@@ -175,6 +175,10 @@ def will_do(order: Order, prepared: Prepared, context: Context, steps: Sequence[
     after = tokens_after(context, prepared.order.state, prepared.result)
     most = min(target_tokens(order.state, order.policy, None), order.state.budget.used - 1)
     return prepared.result.strategy in steps and after <= most
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    return min((each for each in (one, other) if each is not None), default=None)
 
 
 def _terms(policy: CompactionPolicy) -> CompactionPolicy:

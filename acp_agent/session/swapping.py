@@ -36,16 +36,18 @@ def swap_events(
     compaction_id: str,
     trigger: CompactionTrigger,
     recipe: Recipe,
-    instructions: InstructionsLoaded,
+    instructions: InstructionsLoaded | None,
     receipt: Receipt,
 ) -> tuple[tuple[Event, ...], ContextSwapped]:
     """The swap, and the events that go before it.
 
     :param context: the context at the moment of the swap, of the same revision as `state`.
     :param state: what was compacted.
-    :param instructions: the project's instructions as they are now.
+    :param instructions: the project's instructions as they are now; None leaves those that hold.
     """
-    fresh: tuple[Event, ...] = () if instructions.text == context.instructions else (instructions,)
+    fresh: tuple[Event, ...] = ()
+    if instructions is not None and instructions.text != context.instructions:
+        fresh = (instructions,)
     # Pins are the user's to take back at any time; all else that is remembered was said before the cut.
     memory = replace(result.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
     since = _said_since(context, state)
@@ -56,7 +58,11 @@ def swap_events(
         summary=result.summary,
         sent=_sent(context, state, result, memory),
         keep_from=0,
-        carried=replace(context.carried(), instructions=instructions.text, memory=memory),
+        carried=replace(
+            context.carried(),
+            instructions=context.instructions if instructions is None else instructions.text,
+            memory=memory,
+        ),
         tokens_before=result.tokens_before + _tokens(since, state),
         tokens_after=result.tokens_after + _tokens(since, state),
         usage=result.usage,

@@ -13,6 +13,7 @@ import pytest
 from acp_agent.config import load_settings
 from acp_agent.hooks.answers import answer_keys
 from acp_agent.hooks.claude import KEYS, TOOLS
+from acp_agent.hooks.contract import Services
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.events import (
     ALIASES,
@@ -30,7 +31,6 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.executables import ExecutableHook
-from acp_agent.hooks.hook import Services
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
 from acp_agent.hooks.payload import payload
 from support.checkout import REPOSITORY

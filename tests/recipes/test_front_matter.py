@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
-from acp_agent.recipes import Argument, HookBinding, Known, Recipe
+from acp_agent.recipes import Argument, HookBinding, Known, NamedHandler, Recipe
 from acp_agent.recipes.front_matter import parse_recipe, split
 
 HANDLERS = {"turn_end": ["swap_context", "append_context"], "agent_stop": ["export_markdown"]}
@@ -89,7 +89,10 @@ Write about {{ topic }}.
             Argument("loud", default="true"),
             Argument("place", default="here"),
         ),
-        hooks={"turn_end": HookBinding("swap_context", True), "agent_stop": HookBinding("export_markdown")},
+        hooks={
+            "turn_end": HookBinding((NamedHandler("swap_context"),), once=True),
+            "agent_stop": HookBinding((NamedHandler("export_markdown"),)),
+        },
     )
 
 
@@ -136,7 +139,7 @@ def test_no_tools_and_all_tools_are_told_apart() -> None:
         ("hooks:\n  x: {handler: y}", 3, "hooks.x", "no such event; known are: agent_stop, turn_end"),
         ("hooks:\n  turn_end:\n    handler: swap", 4, "hooks.turn_end.handler", "no handler 'swap' for this event"),
         ("hooks:\n  agent_stop: {handler: swap_context}", 3, "hooks.agent_stop.handler", "known are: export_markdown"),
-        ("hooks:\n  turn_end: {once: true}", 3, "hooks.turn_end.handler", "is required"),
+        ("hooks:\n  turn_end: {once: true}", 3, "hooks.turn_end", "says neither `handler` nor `handlers`"),
         ("hooks:\n  turn_end:\n    handler: swap_context\n    once: often", 5, "hooks.turn_end.once", "valid boolean"),
         ("hooks:\n  turn_end: swap_context", 3, "hooks.turn_end", "should be `key: value` lines of its own"),
         ("name: [", 2, None, "is not valid YAML"),
@@ -175,7 +178,7 @@ def test_a_recipe_of_a_name_that_has_a_duty_must_keep_its_hook(matter: str, line
     assert (caught.value.line, caught.value.key) == (line, "hooks")
     assert parse(f"{matter}body\n", "note").body == "body\n"
     kept = parse("---\nhooks:\n  turn_end: {handler: swap_context}\n---\nbody\n", "squash")
-    assert kept.hooks == {"turn_end": HookBinding("swap_context")}
+    assert kept.hooks == {"turn_end": HookBinding((NamedHandler("swap_context"),))}
 
 
 @pytest.mark.parametrize(("text", "line"), [("", 1), ("---\nname: note\n---\n \n", 4), ("\n\n", 1)])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Argument, HookBinding, Recipe, RecipeLibrary, builtin_recipes_dir, render
+from acp_agent.recipes import Argument, HookBinding, NamedHandler, Recipe, RecipeLibrary, builtin_recipes_dir, render
 from acp_agent.recipes.template import MAX_OUTPUT, check
 
 
@@ -219,7 +219,7 @@ def test_the_compact_recipe_asks_for_a_summary_without_tools_and_swaps_once() ->
     library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, {"turn_end": ["swap_context"]})
     compact = library.recipes["compact"]
     assert compact.allowed_tools == ()
-    assert compact.hooks == {"turn_end": HookBinding("swap_context", once=True)}
+    assert compact.hooks == {"turn_end": HookBinding((NamedHandler("swap_context"),), once=True)}
     plain, focused = render(compact, {}, ""), render(compact, {}, "focus on {{ the }} tests")
     assert "The user asks for this focus:\n\nfocus on {{ the }} tests\n" in focused
     assert "The user asks for this focus" not in plain

@@ -1,0 +1,202 @@
+"""A conversation as Markdown, for people: what was said, which tools were called, what they answered.
+
+Every text stands in it word for word. A text that would swallow what stands below it (a fence that is never closed)
+is put in a fence of its own. Thoughts are left out: nobody said them. Knows no file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextAdded,
+    ContextSwapped,
+    LoggedEvent,
+    NoteAdded,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Image,
+    Message,
+    Resource,
+    ResourceLink,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserPart,
+)
+
+TITLE = "Conversation"
+USER, AGENT, NOTE, COMPACTED = "User", "Agent", "Note to the agent", "Compacted"
+
+_FENCE_LINE = re.compile(r"(?P<before>[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+[ \t>]*)*)(?P<mark>`{3,}|~{3,})(?P<info>.*)")
+_RAW_HTML = re.compile(r"<(pre|script|style|textarea)\b", re.IGNORECASE)
+
+
+def conversation_markdown(messages: Iterable[Message], *, title: str = TITLE) -> str:
+    """Messages as one document.
+
+    :param title: its heading.
+    """
+    page = _Page(title)
+    for message in messages:
+        page.message(message)
+    return page.text
+
+
+def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
+    """A session's log as one document: what the user saw of it from its beginning, compactions included.
+
+    :param title: its heading.
+    """
+    page = _Page(title)
+    for logged in events:
+        page.event(logged)
+    return page.text
+
+
+class _Page:
+    """The document as far as it is written."""
+
+    def __init__(self, title: str) -> None:
+        self._blocks = [f"# {' '.join(title.split())}"]
+        self._speaker = ""
+        self._calls: dict[str, str] = {}
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self._blocks) + "\n"
+
+    def event(self, logged: LoggedEvent) -> None:
+        match logged.event:
+            case UserPrompted(shown=parts):
+                self._says(USER, *(block for part in parts for block in _user_part(part)))
+            case AssistantAnswered(message=message):
+                self.message(message)
+            case ToolReturned(result=result):
+                self.message(result)
+            case NoteAdded(text=text):
+                self._says(AGENT, *_prose(text))
+            case ContextAdded(sent=text):
+                self._says(NOTE, *_prose(text))
+            case ContextSwapped(summary=summary, tokens_before=before, tokens_after=after):
+                size = f"From about {before:,} to {after:,} tokens. What stands above is not in the context any more."
+                self._says(COMPACTED, size, *_prose(summary))
+            case _:
+                pass
+
+    def message(self, message: Message) -> None:
+        match message:
+            case AssistantMessage():
+                for part in message.parts:
+                    self._answer_part(part)
+            case ToolResult():
+                name = self._calls.pop(message.call_id, "a call")
+                ending = "failed" if message.is_error else "answered"
+                self._says(AGENT, f"{name} {ending}:", *(b for part in message.parts for b in _result_part(part)))
+            case _:
+                self._says(USER, *(block for part in message.parts for block in _user_part(part)))
+
+    def _answer_part(self, part: Text | Thinking | ToolCall) -> None:
+        match part:
+            case Text():
+                self._says(AGENT, *_prose(part.text))
+            case ToolCall():
+                name = self._calls[part.id] = _code(part.name)
+                arguments = part.invalid
+                if arguments is None:
+                    arguments = json.dumps(part.arguments, ensure_ascii=False, indent=2)
+                self._says(AGENT, f"{name} was called:", fenced(arguments, "json"))
+            case Thinking():
+                pass
+
+    def _says(self, speaker: str, *blocks: str) -> None:
+        if not blocks:
+            return
+        if speaker != self._speaker or speaker == USER:
+            self._blocks.append(f"## {speaker}")
+            self._speaker = speaker
+        self._blocks.extend(blocks)
+
+
+def fenced(text: str, info: str = "") -> str:
+    """A text in a fence that nothing in it can close.
+
+    :param info: what the text is, such as `json`.
+    """
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{info}\n{text}\n{fence}"
+
+
+def is_closed(text: str) -> bool:
+    """Whether what stands below a Markdown text is surely not read as a part of it.
+
+    A fence has to end where it began: in the same column, and with nothing further left in between.
+    """
+    mark, column, quotes = "", 0, 0
+    for line in re.split(r"\r\n|\r|\n", text):
+        found = _FENCE_LINE.match(line)
+        before = found["before"] if found else ""
+        if not mark:
+            if found and not ("`" in found["mark"] and "`" in found["info"]):
+                mark, column, quotes = found["mark"], len(before), before.count(">")
+            continue
+        left = line[:column]
+        if left.strip(" \t>") or (left.count(">") != quotes and (line.strip() or quotes)):
+            return False
+        if found and found["mark"].startswith(mark) and not found["info"].strip():
+            if len(before) != column:
+                return False
+            mark = ""
+    return not mark and not _open_html(text)
+
+
+def _open_html(text: str) -> bool:
+    lower = text.lower()
+    if lower.rfind("<!--") > lower.rfind("-->"):
+        return True
+    return any(f"</{tag[1].lower()}>" not in lower[tag.end() :] for tag in _RAW_HTML.finditer(text))
+
+
+def _prose(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    return (text if is_closed(text) else fenced(text, "markdown"),)
+
+
+def _code(name: str) -> str:
+    return f"`{' '.join(name.replace('`', ' ').split()) or '(no name)'}`"
+
+
+def _user_part(part: UserPart) -> tuple[str, ...]:
+    match part:
+        case Text():
+            return _prose(part.text)
+        case Image():
+            return (_image(part),)
+        case ResourceLink():
+            return (f"Attached: {_code(part.uri)}",)
+        case Resource():
+            contents = () if part.text is None else (fenced(part.text),)
+            return (f"Attached: {_code(part.uri)}", *contents)
+        case CompactedBlock():
+            return _prose(part.text)
+
+
+def _result_part(part: ResultPart) -> tuple[str, ...]:
+    if isinstance(part, Image):
+        return (_image(part),)
+    return (fenced(part.text),) if part.text else ()
+
+
+def _image(image: Image) -> str:
+    return f"An image ({_code(image.mime_type)}){f': {_code(image.uri)}' if image.uri else ''}."

@@ -1,0 +1,143 @@
+"""`hooks` in the front matter: its form, and what a recipe wants done at which event.
+
+Checks names and parameters against what is known; what a handler does is the matter of whoever has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, dotted, validate
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.recipes.model import HookBinding, Known, NamedHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+EXTERNAL = "external"
+"""Stands in a list of handlers for all hooks that are not the recipe's."""
+
+
+def _named(value: object) -> object:
+    return {"handler": value} if isinstance(value, str) else value
+
+
+class HandlerSection(BaseModel):
+    """`hooks.*.handlers.*`; a name alone is one without parameters."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    handler: str
+    params: dict[str, JsonValue] = {}
+
+
+HandlerItem = Annotated[HandlerSection, BeforeValidator(_named, json_schema_input_type=str | HandlerSection)]
+
+
+class HookSection(BaseModel):
+    """`hooks.*`: one `handler` with its `params`, or several `handlers` in order."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    handler: str | None = None
+    handlers: Annotated[list[HandlerItem], Field(min_length=1)] | None = None
+    once: bool = False
+    params: dict[str, JsonValue] = {}
+
+
+def hook_bindings(sections: Mapping[str, HookSection], document: Document, known: Known) -> dict[str, HookBinding]:
+    """What these sections mean.
+
+    :param document: the front matter.
+    :raises DocumentError: there is no such event, handler or parameter, or a section contradicts itself.
+    """
+    bindings: dict[str, HookBinding] = {}
+    for event, section in sections.items():
+        if event not in known.handlers:
+            message = f"no such event; {did_you_mean(event, known.handlers)}"
+            raise DocumentError(message, document.lines["hooks", event], f"hooks.{event}")
+        bindings[event] = _Binding(event, section, document, known).read()
+    return bindings
+
+
+class _Binding:
+    """Reads one section."""
+
+    def __init__(self, event: str, section: HookSection, document: Document, known: Known) -> None:
+        self._place: Place = ("hooks", event)
+        self._section = section
+        self._document = document
+        self._known = known
+        self._names: Collection[str] = known.handlers[event]
+
+    def read(self) -> HookBinding:
+        section, place = self._section, self._place
+        if section.handlers is None:
+            if section.handler is None:
+                raise self._error("says neither `handler` nor `handlers`; name what should be done", place)
+            last = (self._handler(section.handler, section.params, place),)
+            return HookBinding(last, section.once)
+        if section.handler is not None:
+            raise self._error("stands beside `handlers`; keep one of them", (*place, "handler"))
+        if section.params:
+            message = "belongs to a handler; write `handlers: [{handler: …, params: …}]`"
+            raise self._error(message, (*place, "params"))
+        return self._in_order(section.handlers)
+
+    def _in_order(self, items: list[HandlerSection]) -> HookBinding:
+        place = (*self._place, "handlers")
+        first: tuple[NamedHandler, ...] = ()
+        handlers: tuple[NamedHandler, ...] = ()
+        stands = False
+        for index, item in enumerate(items):
+            if item.handler != EXTERNAL:
+                handlers = (*handlers, self._handler(item.handler, item.params, (*place, index)))
+                continue
+            if stands:
+                raise self._error(f"`{EXTERNAL}` stands here twice; keep one", (*place, index))
+            if item.params:
+                raise self._error(f"`{EXTERNAL}` takes no parameters", (*place, index, "params"))
+            stands, first, handlers = True, handlers, ()
+        if not first and not handlers:
+            message = f"names no handler; `{EXTERNAL}` alone is what happens without this section as well"
+            raise self._error(message, place)
+        return HookBinding(handlers, self._section.once, first)
+
+    def _handler(self, name: str, params: JsonObject, place: Place) -> NamedHandler:
+        at = (*place, "handler") if (*place, "handler") in self._document.lines else place
+        if not self._names:
+            raise self._error(f"no handler {name!r} for this event; there is none for it", at)
+        if name not in self._names:
+            hint = did_you_mean(name, self._names)
+            if name == EXTERNAL:
+                hint = "it stands for all hooks that are not the recipe's, in a list of `handlers` alone"
+            raise self._error(f"no handler {name!r} for this event; {hint}", at)
+        self._check(name, params, (*place, "params"))
+        return NamedHandler(name, params)
+
+    def _check(self, name: str, params: JsonObject, place: Place) -> None:
+        """Check a handler's parameters.
+
+        :raises DocumentError: with the line and the key of the parameter.
+        """
+        if self._known.params is None:
+            return
+        lines = self._document.lines
+        inner = {at[len(place) :]: line for at, line in lines.items() if at[: len(place)] == place}
+        inner[()] = self._line(place)
+        try:
+            validate(self._known.params[name], Document(params, inner))
+        except DocumentError as error:
+            key = dotted(place) if error.key is None else f"{dotted(place)}.{error.key}"
+            raise DocumentError(error.message, error.line or inner[()], key) from error
+
+    def _error(self, message: str, place: Place) -> DocumentError:
+        return DocumentError(message, self._line(place), dotted(place))
+
+    def _line(self, place: Place) -> int:
+        while place not in self._document.lines:
+            place = place[:-1]
+        return self._document.lines[place]
