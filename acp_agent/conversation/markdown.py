@@ -142,19 +142,21 @@ def is_closed(text: str) -> bool:
 
     A fence has to end where it began: in the same column, and with nothing further left in between.
     """
-    mark, column, quotes = "", 0, 0
+    mark, inside = "", ""
     for line in re.split(r"\r\n|\r|\n", text):
         found = _FENCE_LINE.match(line)
         before = found["before"] if found else ""
+        if "\t" in before:
+            return False
         if not mark:
             if found and not ("`" in found["mark"] and "`" in found["info"]):
-                mark, column, quotes = found["mark"], len(before), before.count(">")
+                mark, inside = found["mark"], re.sub(r"[^ >]", " ", before)
             continue
-        left = line[:column]
-        if left.strip(" \t>") or (left.count(">") != quotes and (line.strip() or quotes)):
+        left, quotes = line[: len(inside)], inside.count(">")
+        if left.strip(" >") or (left.count(">") != quotes and (line.strip() or quotes)):
             return False
         if found and found["mark"].startswith(mark) and not found["info"].strip():
-            if len(before) != column:
+            if before != inside:
                 return False
             mark = ""
     return not mark and not _open_html(text)

@@ -104,7 +104,7 @@ def known_handlers(handlers: Iterable[Handler]) -> dict[str, frozenset[str]]:
 class BoundHandler:
     """A handler that a recipe has bound to an event, as a hook.
 
-    :ivar source: the recipe's file.
+    :ivar source: the recipe's file, with the key in it.
     :ivar once: whether it is asked only at the first answer of the run, so that a follow-up in the same run does not
         repeat it.
     """

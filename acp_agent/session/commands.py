@@ -22,7 +22,7 @@ from acp_agent.turn.updates import Command
 
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import Recipe, RequiredHooks
+    from acp_agent.recipes.model import NamedHandler, Recipe, RequiredHooks
 
 RENDER_SECONDS = 5.0
 SWAP_CONTEXT = "swap_context"
@@ -129,7 +129,7 @@ def mentioned(parts: tuple[UserPart, ...]) -> str:
 
 def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
     """The recipe's hooks as the dispatcher takes them: those that are asked after all others, and those before."""
-    handlers, source = builtin_handlers(), str(recipe.source)
+    handlers = builtin_handlers()
     last: list[Hook] = []
     first: list[Hook] = []
     for word, binding in recipe.hooks.items():
@@ -138,10 +138,14 @@ def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
             continue
         for hooks, named in ((last, binding.handlers), (first, binding.first)):
             hooks.extend(
-                BoundHandler(handlers[each.name], event, source, once=binding.once, params=each.params)
+                BoundHandler(handlers[each.name], event, _place(recipe, word, each), binding.once, each.params)
                 for each in named
             )
     return tuple(last), tuple(first)
+
+
+def _place(recipe: Recipe, word: str, handler: NamedHandler) -> str:
+    return f"{recipe.source}: hooks.{word}.{handler.name}"
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:

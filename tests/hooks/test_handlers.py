@@ -1,0 +1,287 @@
+"""What the built-in handlers want, and what they write."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.messages import JsonObject, JsonValue, Text
+from acp_agent.errors import HookError
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, EventName, HookEvent, Moment, TurnEnd, UserMessageSend
+from acp_agent.hooks.handlers import builtin_handlers
+from acp_agent.hooks.hook import OnError, Origin, Services
+from acp_agent.hooks.json_schema import NoJsonError, faults, json_of, schema_fault
+from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome, SwapContext
+from acp_agent.hooks.writing import append_line, write_export
+from acp_agent.recipes.front_matter import parse_recipe
+from acp_agent.recipes.model import Known
+from acp_agent.session.commands import recipe_hooks
+
+MARK = "<!-- ours -->\n"
+CART: JsonObject = {"type": "object", "required": ["items"], "properties": {"items": {"items": {"type": "integer"}}}}
+
+
+@dataclass
+class Home:
+    """All of the services that these handlers use."""
+
+    home: Path
+
+
+@dataclass
+class Other:
+    """A hook that is not the recipe's."""
+
+    answer: Outcome
+    name: str = "other"
+    origin: Origin = "user"
+    source: str = "hooks/other"
+    events: frozenset[EventName] = frozenset({"turn_end"})
+    time_limit: float = 5.0
+    on_error: OnError = "allow"
+    heard: int = 0
+
+    def wants(self, event: HookEvent) -> bool:
+        return True
+
+    async def run(self, event: HookEvent, services: Services) -> Outcome:
+        self.heard += 1
+        return self.answer
+
+
+async def transcript() -> str:
+    return "/nowhere"
+
+
+async def handle(name: str, event: HookEvent, params: JsonObject, home: Path | None = None) -> Outcome:
+    return await builtin_handlers()[name].handle(event, params, cast("Services", Home(home or Path("/nowhere"))))
+
+
+def answered(text: str, cwd: Path | str = "/shop") -> TurnEnd:
+    return TurnEnd(Moment("s", str(cwd), transcript), text)
+
+
+def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToolCall:
+    return AfterToolCall(Moment("s", "/shop", transcript), "c", tool, {}, (Text(output),), is_error)
+
+
+# --- the order ---
+
+
+async def asked_in_order(handlers: str, *others: Other) -> tuple[Outcome, list[str]]:
+    text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
+    known = Known({"turn_end": tuple(builtin_handlers())})
+    recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=known)
+    last, first = recipe_hooks(recipe)
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    dispatcher = Dispatcher(others, cast("Services", Home(Path("/nowhere"))), tell)
+    return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
+
+
+async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_other_hooks() -> None:
+    for handlers in ("[swap_context]", "[external, swap_context]"):
+        outcome, _ = await asked_in_order(handlers, Other(Outcome(action=Compact())))
+        assert outcome.action == Compact()
+    outcome, _ = await asked_in_order("[swap_context, external]", Other(Outcome(action=Compact())))
+    assert outcome.action == SwapContext("Done.")
+
+
+async def test_a_handler_that_refuses_before_the_other_hooks_spares_them() -> None:
+    other = Other(NOTHING)
+    wanted = "{handler: validate_output, params: {schema: {type: object}}}"
+    outcome, _ = await asked_in_order(f"[{wanted}, external, swap_context]", other)
+    assert (outcome.blocks, outcome.action, other.heard) == (True, None, 0)
+
+
+async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on() -> None:
+    outcome, told = await asked_in_order("[{handler: append_context, params: {file: none.txt}}, swap_context]")
+    assert outcome.action == SwapContext("Done.")
+    [failure] = told
+    assert failure.startswith("The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. ")
+    assert failure.endswith("There is no file /shop/none.txt. It counts as not there.")
+
+
+async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
+    params: JsonObject = {"preserve_system_prompt": True, "max_summary_tokens": 900, "keep_tail_tokens": 0}
+    outcome = await handle("swap_context", answered("A cart."), params)
+    assert outcome.action == SwapContext("A cart.", True, 900, 0)
+
+
+# --- append_context ---
+
+
+async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("Be brief.\n")
+    event = UserMessageSend(Moment("s", str(tmp_path), transcript), "Hi")
+    outcome = await handle("append_context", event, {"text": "Mind these:", "file": "rules.md"})
+    assert outcome == Outcome(context=('Mind these:\n\n<file path="rules.md">\nBe brief.\n</file>',))
+    (tmp_path / "out").symlink_to("/etc/hosts")
+    with pytest.raises(HookError, match="leads out of"):
+        await handle("append_context", event, {"file": "out"})
+
+
+# --- validate_output, validate_tool_output ---
+
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(deadline=None)
+@given(VALUES, st.sampled_from([None, 2]))
+def test_json_is_found_bare_and_in_a_fence(value: JsonValue, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent)
+    assert json_of(f"\n{text} ") == value
+    assert json_of(f"Here:\n\n```json\n{text}\n```\nThat is all.") == value
+    assert json_of(f"```py\n[1]\n```\n\n~~~\n[2]\n~~~\n\n```JSON\n{text}\n```\n\n```sh\nls\n```") == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("It is done.", "has no fence"),
+        ("", "has no fence"),
+        ("[NaN]", "NaN is no JSON"),
+        ("```json\n{\n```", "its last fence"),
+        ("```sh\n{}\n```", "has no fence"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_json_is_said(answer: str, words: str) -> None:
+    with pytest.raises(NoJsonError, match=words):
+        json_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ('{"items": [1]}', None),
+        ('Yes.\n```json\n{"items": [1]}\n```', None),
+        ('{"items": ["a", 2, "b"]}', "$.items[0]: 'a' is not of type 'integer'; $.items[2]: 'b' is not of type"),
+        ("{}", "$: 'items' is a required property"),
+        ("Done.", "it is no JSON"),
+    ],
+)
+async def test_an_answer_of_another_form_keeps_the_agent_going(answer: str, wrong: str | None, tmp_path: Path) -> None:
+    (tmp_path / "cart.json").write_text(json.dumps(CART))
+    for params in ({"schema": CART}, {"file": "cart.json"}):
+        outcome = await handle("validate_output", answered(answer, tmp_path), cast(JsonObject, params))
+        if wrong is None:
+            assert outcome == NOTHING
+        else:
+            assert outcome.blocks
+            assert wrong in outcome.reason
+
+
+@pytest.mark.parametrize(("text", "words"), [("{", "is no JSON"), ('{"type": 1}', "no usable JSON Schema: type: 1")])
+async def test_a_schema_that_cannot_be_used_is_the_handlers_failure(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "cart.json").write_text(text)
+    with pytest.raises(HookError, match=words):
+        await handle("validate_output", answered("{}", tmp_path), {"file": "cart.json"})
+
+
+def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
+    tree: JsonObject = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}
+    assert schema_fault(tree) is None
+    assert faults([[], [[]]], tree) == []
+    assert faults([[1]], tree) == ["$[0][0]: 1 is not of type 'array'"]
+    assert schema_fault({"items": [{"$ref": "other.json"}]}) is not None
+    assert len(faults(["x"] * 9, {"items": {"type": "null"}})) == 6
+
+
+async def test_a_result_of_another_form_is_objected_to() -> None:
+    wrong = await handle("validate_tool_output", read("two\none"), {"tool": "read", "pattern": "^three"})
+    assert wrong.decision == Decision(
+        "block", "It does not have the form that is demanded: nothing in it matches the pattern ^three."
+    )
+    assert await handle("validate_tool_output", read("two\none"), {"pattern": "^one$"}) == NOTHING
+    assert await handle("validate_tool_output", read("x", "shell"), {"tool": "read", "pattern": "y"}) == NOTHING
+    assert await handle("validate_tool_output", read("x", is_error=True), {"pattern": "y"}) == NOTHING
+    assert (await handle("validate_tool_output", read("[1"), {"schema": {}})).blocks
+    assert await handle("validate_tool_output", read("[1]"), {"schema": {"type": "array"}}) == NOTHING
+
+
+# --- export_markdown ---
+
+
+def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
+    write_export(tmp_path, "a/b.md", MARK, MARK + "one", overwrite=False)
+    write_export(tmp_path, "a/b.md", MARK, MARK + "two", overwrite=False)
+    assert (tmp_path / "a" / "b.md").read_text() == MARK + "two"
+    mine = tmp_path / "mine.md"
+    mine.write_text("mine")
+    with pytest.raises(HookError, match=r"is no export of this session\. It was not changed"):
+        write_export(tmp_path, "mine.md", MARK, MARK, overwrite=False)
+    assert mine.read_text() == "mine"
+    write_export(tmp_path, "mine.md", MARK, MARK, overwrite=True)
+    assert mine.read_text() == MARK
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b.md", "mine.md"]
+
+
+def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / "link").symlink_to(outside)
+    (outside / "a.md").write_text(MARK)
+    (project / "a.md").symlink_to(outside / "a.md")
+    (project / "folder").mkdir()
+    for name, words in (("link/b.md", "outside of"), ("a.md", "is there already"), ("folder", "is there already")):
+        with pytest.raises(HookError, match=words):
+            write_export(project, name, MARK, MARK + "x", overwrite=True)
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("a.md", MARK)]
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HookError, match="cannot be written"):
+        write_export(tmp_path, "file/a.md", MARK, MARK, overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# --- log_tool_usage ---
+
+
+async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", 'quo"ted-secret')
+    at = Moment("s", "/shop", transcript, invoked_by="fix")
+    before = BeforeToolCall(at, "c", "shell", {"command": ['echo quo"ted-secret sk-abcdefgh123', "é" * 3_000]})
+    await handle("log_tool_usage", before, {}, tmp_path)
+    await handle("log_tool_usage", read("four"), {}, tmp_path)
+    path = tmp_path / "logs" / "tool-usage.jsonl"
+    first, second = (json.loads(line) for line in path.read_text().splitlines())
+    assert first["at"].endswith("+00:00")
+    expected = {"event": "before_tool_call", "session_id": "s", "cwd": "/shop", "recipe": "fix", "tool": "shell"}
+    assert expected.items() <= first.items()
+    assert first["input"]["command"] == ["echo *** ***", f"{'é' * 2_000}… (3,000 characters)"]
+    assert {"event": "after_tool_call", "is_error": False, "output_characters": 4}.items() <= second.items()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_log_stays_in_the_home(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    home.mkdir()
+    outside.mkdir()
+    (home / "link").symlink_to(outside)
+    (home / "a").symlink_to(outside / "a")
+    with pytest.raises(HookError, match="outside of"):
+        append_line(home, "link/a", "x")
+    with pytest.raises(HookError, match="cannot be written"):
+        append_line(home, "a", "x")
+    assert not list(outside.iterdir())

@@ -1,0 +1,146 @@
+"""The built-in handlers of a recipe, from the editor to the model and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.compactions import shown_compactions
+from support.editors import ZED_BETA
+from support.models import Reply, ToolCall
+from support.stage import conversation, results, stage
+
+LIST = """\
+---
+allowed_tools: [read]
+hooks:
+  user_message_send:
+    handler: append_context
+    params: {text: Prices are in cents., file: rules.md}
+  PreToolUse: {handler: log_tool_usage}
+  after_tool_call:
+    handlers:
+    - log_tool_usage
+    - handler: validate_tool_output
+      params: {tool: read, pattern: three}
+  turn_end:
+    handlers:
+    - handler: validate_output
+      params:
+        schema: {type: array, items: {type: integer}}
+    - external
+    - export_markdown
+    - handler: export_markdown
+      params: {path: rules.md}
+---
+List the prices as JSON.
+"""
+SHRINK = """\
+---
+hooks:
+  turn_end:
+    handlers:
+    - handler: swap_context
+      params: {preserve_system_prompt: true, max_summary_tokens: 300, keep_tail_tokens: 0}
+    - external
+---
+Summarise it.
+"""
+CHECKED = """\
+---
+hooks:
+  turn_end:
+    handlers:
+    - {handler: validate_output, params: {schema: {required: [goal]}}}
+    - {handler: export_markdown, params: {path: docs/session.md}}
+    - swap_context
+compaction: {verify: off}
+---
+Summarise it as JSON.
+"""
+LONG = "The cart adds prices. " * 900
+
+
+async def test_a_recipes_handlers_add_check_log_and_export(tmp_path: Path) -> None:
+    files = {"a.txt": "one\ntwo\n", "rules.md": "No tax.\n", ".acp-agent/recipes/prices.md": LIST}
+    replies = [
+        Reply("I read.", tool_calls=[ToolCall("read", {"path": "a.txt"})]),
+        Reply("They are 1 and 2."),
+        Reply('["1", 2]'),
+        Reply("```json\n[1, 2]\n```"),
+    ]
+    async with stage(tmp_path, *replies, Reply("Next."), files=files) as it:
+        assert await it.prompt("/prices") == {"stopReason": "end_turn"}
+        asked = conversation(it.server.calls[0].body)[-1][1]
+        assert asked.startswith("List the prices as JSON.")
+        assert 'Prices are in cents.\n\n<file path="rules.md">\nNo tax.\n</file>' in asked
+        # The result, with what is wrong with it.
+        [result] = results(it.server.calls[1].body)
+        assert "two" in result.text
+        assert "A hook objects to this result." in result.text
+        assert "nothing in it matches the pattern three" in result.text
+        # Two answers of another form, each with what is wrong with it.
+        assert it.server.calls[2].mentions("it is no JSON")
+        assert it.server.calls[3].mentions("$[0]: '1' is not of type 'integer'")
+        assert len(it.server.calls) == 4
+
+        [export] = (it.folder / ".acp-agent" / "exports").iterdir()
+        document = export.read_text()
+        assert export.name.startswith(f"{it.session}-")
+        said = ["## User\n\n/prices\n", "I read.", "`read` was called:", "They are 1 and 2.", "```json\n[1, 2]\n```"]
+        assert [document.index(words) for words in said] == sorted(document.index(words) for words in said)
+        # What it did not write stays, and the user is told.
+        assert (it.folder / "rules.md").read_text() == "No tax.\n"
+        await it.prompt("And now?")
+        told = [update for update in it.agent.updates() if "is no export of this session" in json.dumps(update)]
+        assert len(told) == 1
+        assert it.server.calls[4].mentions("And now?")
+
+        lines = [
+            json.loads(line) for line in (it.home / "state" / "logs" / "tool-usage.jsonl").read_text().splitlines()
+        ]
+        assert [(line["event"], line["tool"], line["recipe"]) for line in lines] == [
+            ("before_tool_call", "read", "prices"),
+            ("after_tool_call", "read", "prices"),
+        ]
+
+
+async def test_a_recipe_says_how_its_summary_takes_the_conversations_place(tmp_path: Path) -> None:
+    files = {"AGENTS.md": "Old rules.", ".acp-agent/recipes/shrink.md": SHRINK}
+    replies = [Reply(LONG), Reply("Yes."), Reply("word " * 600), Reply("# Goal\nA cart."), Reply("Next.")]
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA) as it:
+        await it.prompt("One?")
+        await it.prompt("Two?")
+        (it.folder / "AGENTS.md").write_text("New rules.")
+        await it.prompt("/shrink")
+        assert it.server.calls[2].body["max_tokens"] == 300
+        await it.prompt("/shrink")
+        assert [one.statuses for one in shown_compactions(it.agent)] == [
+            ["in_progress", "failed"],
+            ["in_progress", "completed"],
+        ]
+        assert "more than the 300 of `max_summary_tokens`" in json.dumps(it.agent.updates())
+        assert it.server.calls[3].mentions(LONG[:80])
+        await it.prompt("And now?")
+        after = it.server.calls[4]
+        assert "Old rules." in json.dumps(after.body["system"])
+        # No tail, not even the short last answer.
+        assert ("assistant", "Yes.") not in conversation(after.body)
+        assert after.mentions("A cart.")
+
+
+async def test_a_summary_that_a_handler_refuses_changes_nothing(tmp_path: Path) -> None:
+    files = {".acp-agent/recipes/checked.md": CHECKED}
+    replies = [Reply(LONG), Reply("A cart."), Reply('{"goal": "A cart"}'), Reply("Next.")]
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA) as it:
+        await it.prompt("One?")
+        await it.prompt("/checked")
+        assert "A hook refused the summary." in json.dumps(it.agent.updates())
+        assert not (it.folder / "docs").exists()
+        await it.prompt("/checked")
+        assert it.server.calls[2].mentions(LONG[:80])
+        assert [one.statuses[-1] for one in shown_compactions(it.agent)] == ["failed", "completed"]
+        assert LONG in (it.folder / "docs" / "session.md").read_text()
+        await it.prompt("And now?")
+        assert it.server.calls[3].mentions("goal")
+        assert not it.server.calls[3].mentions(LONG[:80])
