@@ -16,7 +16,7 @@ import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.errors import ConfigError
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
@@ -57,7 +57,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     strategies = _Choices(compaction)
 
     def library(settings: Settings) -> RecipeLibrary:
-        from acp_agent.hooks.params import HANDLER_PARAMS
         from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 
         project = settings.project / RECIPES if settings.project else None
@@ -71,7 +70,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             strategies=strategies,
             providers=(*BUILT_IN_PROVIDERS, *settings.providers),
             reserved=[command.name for command in BUILT_IN],
-            params=HANDLER_PARAMS,
+            params=handler_params(),
         )
 
     async def hooks(settings: Settings) -> Found:

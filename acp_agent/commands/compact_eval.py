@@ -30,8 +30,7 @@ from acp_agent.compaction.strategy import Writer
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import AgentError, RecipeError
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.hooks.params import HANDLER_PARAMS
+from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.recipes.library import SUFFIX, RecipeLibrary, builtin_recipes_dir
@@ -193,11 +192,11 @@ def _recipes(names: Sequence[str], settings: Settings, service: CompactionServic
         required_hooks=REQUIRED_HOOKS,
         strategies=service.strategies,
         providers=providers,
-        params=HANDLER_PARAMS,
+        params=handler_params(),
     )
     if not names:
         return [recipe for recipe in library.recipes.values() if RecipeRun(recipe, "", ()).compacts]
-    known = Known(handlers, None, REQUIRED_HOOKS, service.strategies, providers, HANDLER_PARAMS)
+    known = Known(handlers, None, REQUIRED_HOOKS, service.strategies, providers, handler_params())
     chosen: list[Recipe] = []
     for name in dict.fromkeys(names):
         recipe = _from_file(Path(name), known) if name.endswith(SUFFIX) else library.get(name.removeprefix("/"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -19,6 +20,9 @@ from acp_agent.hooks.handler import Handler, project_text
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
 from acp_agent.hooks.validating import ValidateOutputHandler, ValidateToolOutputHandler
 from acp_agent.hooks.writing import ExportMarkdownHandler, LogToolUsageHandler
+
+if TYPE_CHECKING:
+    from acp_agent.hooks.params import Params
 
 
 class SwapContextHandler:
@@ -98,6 +102,13 @@ def known_handlers(handlers: Iterable[Handler]) -> dict[str, frozenset[str]]:
         word: frozenset(handler.name for handler in chosen if event in handler.events)
         for word, event in {**EVENT_NAMES, **ALIASES}.items()
     }
+
+
+def handler_params() -> Mapping[str, type[Params]]:
+    """What the parameters of each handler have to be like; loads pydantic."""
+    from acp_agent.hooks.params import HANDLER_PARAMS
+
+    return HANDLER_PARAMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Imported with the first recipe, since it imports pydantic.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -23,6 +23,17 @@ def _inside(value: str) -> str:
     if not value.strip() or path.is_absolute() or ".." in path.parts or path.name in ("", "."):
         raise PydanticCustomError("inside", "should be the path of a file below the folder, without `..`")
     return value
+
+
+def _ending(suffix: str) -> Callable[[str], str]:
+    """Files of other kinds there, such as hooks and settings, are not for a recipe to write into."""
+
+    def check(value: str) -> str:
+        if not value.endswith(suffix):
+            raise PydanticCustomError("ending", "should end in {suffix}", {"suffix": suffix})
+        return value
+
+    return check
 
 
 def _regex(value: str) -> str:
@@ -87,7 +98,9 @@ class AppendContextParams(Params):
 class ExportMarkdownParams(Params):
     """Of `export_markdown`."""
 
-    path: Annotated[InnerPath | None, Field(description="the file, in the project")] = None
+    path: Annotated[
+        Annotated[InnerPath, AfterValidator(_ending(".md"))] | None, Field(description="the file, in the project")
+    ] = None
     overwrite: Annotated[bool, Field(description="also over a file that is no export of this session")] = False
 
 
@@ -131,7 +144,9 @@ class ValidateToolOutputParams(_WithSchema):
 class LogToolUsageParams(Params):
     """Of `log_tool_usage`."""
 
-    path: Annotated[InnerPath, Field(description="the file, in the agent's home")] = "logs/tool-usage.jsonl"
+    path: Annotated[
+        InnerPath, AfterValidator(_ending(".jsonl")), Field(description="the file, in the agent's home")
+    ] = "logs/tool-usage.jsonl"
 
 
 HANDLER_PARAMS: Mapping[str, type[Params]] = {

@@ -14,6 +14,8 @@ import pytest
 
 from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.llm.scripted import load_script
 from acp_agent.recipes.library import RecipeLibrary
 from support.checkout import REPOSITORY
@@ -56,7 +58,8 @@ def test_a_recipe_in_the_documentation_loads(page: str, text: str, tmp_path: Pat
     name = re.search(r"^name: (\S+)$", text, re.MULTILINE)
     assert name, page
     (tmp_path / f"{name[1]}.md").write_text(text)
-    library = RecipeLibrary.discover(tmp_path, None, None, {"turn_end": {"swap_context"}})
+    handlers = known_handlers(builtin_handlers().values())
+    library = RecipeLibrary.discover(tmp_path, None, None, handlers, params=HANDLER_PARAMS)
     assert not library.errors
     assert list(library.recipes) == [name[1]]
 
@@ -134,6 +137,17 @@ def test_the_strategies_in_the_documentation_are_those_that_can_be_chosen() -> N
     page = (REPOSITORY / "docs" / "strategies.md").read_text()
     named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert sorted(named) == sorted(CompactionService().choices)
+
+
+def test_the_handlers_in_the_documentation_are_those_that_there_are() -> None:
+    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Handlers")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|([^|]*)\|", page, re.MULTILINE)
+    said = {name: (set(re.findall(r"\w+", events)), set(re.findall(r"\w+", params))) for name, events, params in rows}
+    there = {
+        name: (set(handler.events), {field.alias or key for key, field in HANDLER_PARAMS[name].model_fields.items()})
+        for name, handler in builtin_handlers().items()
+    }
+    assert said == there
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:

@@ -84,6 +84,7 @@ def test_events_may_have_the_names_that_claude_code_gives_them() -> None:
         ("{handler: append_context}", 3, "params", "should name a `text` or a `file`"),
         ("{handler: append_context, params: {file: ../a}}", 3, "params.file", "without `..`"),
         ("{handler: export_markdown, params: {path: /etc/x}}", 3, "params.path", "below the folder"),
+        ("{handler: export_markdown, params: {path: a.py}}", 3, "params.path", "should end in .md"),
         ("{handler: log_tool_usage}", 3, "handler", "no handler 'log_tool_usage' for this event"),
     ],
 )  # fmt: skip
@@ -99,6 +100,8 @@ def test_mistakes_at_other_events_are_named_too() -> None:
         parse("hooks:\n  session_start: {handler: compact}")
     with pytest.raises(DocumentError, match=r"is no regular expression: .*unterminated"):
         parse("hooks:\n  PostToolUse: {handler: validate_tool_output, params: {pattern: '[a'}}")
+    with pytest.raises(DocumentError, match=r"should end in \.jsonl"):
+        parse("hooks:\n  PreToolUse: {handler: log_tool_usage, params: {path: config.yaml}}")
     with pytest.raises(DocumentError, match="`schema`, a `file` or a `pattern`"):
         parse("hooks:\n  after_tool_call: {handler: validate_tool_output, params: {tool: read}}")
 
