@@ -199,7 +199,8 @@ def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
     assert faults([[], [[]]], tree) == []
     assert faults([[1]], tree) == ["$[0][0]: 1 is not of type 'array'"]
     assert schema_fault({"items": [{"$ref": "other.json"}]}) is not None
-    assert len(faults(["x"] * 9, {"items": {"type": "null"}})) == 6
+    nine: list[JsonValue] = ["x"] * 9
+    assert len(faults(nine, {"items": {"type": "null"}})) == 6
 
 
 async def test_a_result_of_another_form_is_objected_to() -> None:

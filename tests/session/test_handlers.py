@@ -28,6 +28,7 @@ hooks:
     - handler: validate_output
       params:
         schema: {type: array, items: {type: integer}}
+    - {handler: append_context, params: {text: The prices are listed.}}
     - external
     - export_markdown
     - handler: export_markdown
@@ -41,8 +42,9 @@ hooks:
   turn_end:
     handlers:
     - handler: swap_context
-      params: {preserve_system_prompt: true, max_summary_tokens: 300, keep_tail_tokens: 0}
+      params: {preserve_system_prompt: true, max_summary_tokens: 300, keep_tail_tokens: 1000}
     - external
+compaction: {tail: 0}
 ---
 Summarise it.
 """
@@ -94,7 +96,8 @@ async def test_a_recipes_handlers_add_check_log_and_export(tmp_path: Path) -> No
         await it.prompt("And now?")
         told = [update for update in it.agent.updates() if "is no export of this session" in json.dumps(update)]
         assert len(told) == 1
-        assert it.server.calls[4].mentions("And now?")
+        # What is added behind an answer is read with the next prompt.
+        assert [call.mentions("The prices are listed.") for call in it.server.calls[3:]] == [False, True]
 
         lines = [
             json.loads(line) for line in (it.home / "state" / "logs" / "tool-usage.jsonl").read_text().splitlines()
@@ -124,8 +127,8 @@ async def test_a_recipe_says_how_its_summary_takes_the_conversations_place(tmp_p
         await it.prompt("And now?")
         after = it.server.calls[4]
         assert "Old rules." in json.dumps(after.body["system"])
-        # No tail, not even the short last answer.
-        assert ("assistant", "Yes.") not in conversation(after.body)
+        # The newest messages stay, though `compaction.tail` says that none should.
+        assert ("assistant", "Yes.") in conversation(after.body)
         assert after.mentions("A cart.")
 
 
