@@ -129,7 +129,7 @@ async def _test(event: HookEvent, found: Found, settings: Settings, *, as_json: 
 
     store = await open_database(os.environ) if (settings.home / DATABASE).exists() else None
     try:
-        together = await Dispatcher(hooks, _NoSession(store), tell).dispatch(event)
+        together = await Dispatcher(hooks, _NoSession(settings.home, store), tell).dispatch(event)
     finally:
         if store is not None:
             await store.aclose()
@@ -195,6 +195,7 @@ class _Asked:
 class _NoSession:
     """What hooks may use where there is no session: the store and the log."""
 
+    home: Path
     open_store: SessionStore | None
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("acp_agent.hooks"))
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text
 from acp_agent.errors import HookError
+from acp_agent.hooks.contract import OnError, Origin, Services
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, EventName, HookEvent, Moment, TurnEnd, UserMessageSend
 from acp_agent.hooks.handlers import builtin_handlers
-from acp_agent.hooks.hook import OnError, Origin, Services
 from acp_agent.hooks.json_schema import NoJsonError, faults, json_of, schema_fault
 from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome, SwapContext
 from acp_agent.hooks.writing import append_line, write_export
