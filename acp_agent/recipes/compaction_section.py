@@ -77,6 +77,7 @@ def _model_name(value: str) -> str:
     return value
 
 
+ModelName = Annotated[str, AfterValidator(_model_name)]
 Budget = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
@@ -93,7 +94,7 @@ class CompactionSection(BaseModel):
     summary: Annotated[int, Field(gt=0, le=MAX_TOKENS)] | None = None
     sections: list[Annotated[str, AfterValidator(_heading)]] | None = None
     verify: Annotated[Verify | None, BeforeValidator(_off)] = None
-    model: Annotated[str, AfterValidator(_model_name)] | None = None
+    model: ModelName | None = None
 
 
 def compaction_options(

@@ -15,8 +15,15 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
-from acp_agent.recipes.compaction_section import CompactionSection, compaction_options
+from acp_agent.config.settings import Mode
+from acp_agent.recipes.compaction_section import (
+    SWAP_HANDLER,
+    CompactionSection,
+    ModelName,
+    compaction_options,
+)
 from acp_agent.recipes.hooks_section import HookSection, hook_bindings
 from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import RESERVED_NAMES
@@ -75,6 +82,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     _check_tools(matter, document, known)
     hooks = hook_bindings(matter.hooks, document, known)
     _check_required_hook(name, hooks, document, known)
+    _check_run(matter, hooks, document, known)
     return Recipe(
         name=name,
         description=matter.description or _first_line(parts.body),
@@ -87,6 +95,9 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
         allowed_commands=None if matter.allowed_commands is None else tuple(matter.allowed_commands),
         arguments=_arguments(matter, document),
         hooks=hooks,
+        model=matter.model,
+        mode=matter.mode,
+        version=matter.version,
         compaction=compaction_options(matter.compaction, hooks, document, known) if matter.compaction else None,
     )
 
@@ -127,6 +138,20 @@ def _check_required_hook(name: str, hooks: dict[str, HookBinding], document: Doc
         return
     message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename the file"
     raise DocumentError(message, document.lines.get(("hooks",), 1), "hooks")
+
+
+def _check_run(matter: FrontMatter, hooks: dict[str, HookBinding], document: Document, known: Known) -> None:
+    if any(binding.handler(SWAP_HANDLER) for binding in hooks.values()):
+        if matter.model is not None:
+            message = "is for recipes whose answer is shown; the model that writes a summary is `compaction.model`"
+            raise DocumentError(message, document.lines["model",], "model")
+        if matter.mode is not None:
+            message = "is for recipes that run tools, which one that compacts does not; leave this key out"
+            raise DocumentError(message, document.lines["mode",], "mode")
+    if matter.model is not None and known.providers is not None:
+        wrong = unknown_provider(matter.model, known.providers)
+        if wrong:
+            raise DocumentError(wrong, document.lines["model",], "model")
 
 
 def _argument_name(value: str) -> str:
@@ -188,4 +213,7 @@ class FrontMatter(Section):
     arguments: dict[ArgumentName, ArgumentSection | None] = {}
     defaults: dict[ArgumentName, Scalar] = {}
     hooks: dict[str, HookSection] = {}
+    model: ModelName | None = None
+    mode: Mode | None = None
+    version: Scalar = ""
     compaction: CompactionSection | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from acp_agent.config.settings import Mode
 from acp_agent.conversation.messages import JsonObject, JsonValue
 
 if TYPE_CHECKING:
@@ -138,6 +139,9 @@ class Recipe:
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
     :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
     :ivar hooks: by event, as the recipe names it.
+    :ivar model: `provider/model` that its run asks; None for the session's own.
+    :ivar mode: the permission mode of its run; None for the session's own.
+    :ivar version: whatever its author calls this version; empty where they do not.
     :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
     """
 
@@ -152,6 +156,9 @@ class Recipe:
     allowed_commands: tuple[str, ...] | None = None
     arguments: tuple[Argument, ...] = ()
     hooks: Mapping[str, HookBinding] = field(default_factory=dict[str, HookBinding])
+    model: str | None = None
+    mode: Mode | None = None
+    version: str = ""
     compaction: CompactionOptions | None = None
 
     def handler(self, name: str) -> NamedHandler | None:

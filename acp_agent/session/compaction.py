@@ -232,4 +232,4 @@ class SessionCompaction:
         return self._host.context
 
     async def _active(self) -> ActiveModel:
-        return await self._host.models.active(self.context.model)
+        return await self._host.models.active(self._host.model)

@@ -53,7 +53,7 @@ class HookServices:
         from acp_agent.compaction.strategy import Writer
 
         host = self._host
-        own = await host.models.active(host.context.model)
+        own = await host.models.active(host.model)
         request = host.request(own)
         if messages is None:
             state = ConversationState.from_context(host.context, request, own.budget)
@@ -94,7 +94,7 @@ class HookServices:
 
     async def _named(self, model: str | None) -> ActiveModel:
         models = self._host.models
-        return await (models.active(self._host.context.model) if model is None else models.named(model))
+        return await (models.active(self._host.model) if model is None else models.named(model))
 
     async def _recipe_text(self) -> str:
         recipe = (await self._host.library()).get(COMPACT)

@@ -221,7 +221,7 @@ class SessionHooks:
             current_context_window=context.baseline or used_tokens(context, self._host.prefix_tokens()),
         )
         try:
-            active = await self._host.models.active(context.model)
+            active = await self._host.models.active(self._host.model)
             usage = replace(usage, max_context_window=active.budget.window)
         except AgentError:
             pass  # without a model there is no window; the prompt that needs one says what to set
@@ -229,7 +229,7 @@ class SessionHooks:
             session_id=self._host.session_id,
             cwd=context.cwd,
             transcript=self._transcript.write,
-            mode=context.mode,
+            mode=self._host.mode,
             turn_number=max(1, self._answers),
             invoked_by=self._run.recipe.name if self._run else "",
             usage=usage,

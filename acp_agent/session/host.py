@@ -38,6 +38,7 @@ from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
+from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.tool import Outcome
@@ -70,6 +71,7 @@ class SessionHost:
     :ivar log: the session's log.
     :ivar client: who sits at the other end; replaced when another editor opens the session.
     :ivar source: how the session was opened.
+    :ivar run: what the running recipe sets.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class SessionHost:
         self.settings = settings
         self.source: Source = source
         self.models = SessionModels(services.models(settings))
+        self.run = RunSettings(self)
         self._services = services
         self._directories = tuple(directories)
         self._library: RecipeLibrary | None = None
@@ -136,6 +139,16 @@ class SessionHost:
         """The context after everything appended so far."""
         return self.log.context
 
+    @property
+    def model(self) -> str:
+        """The model that is asked now, as its user or the running recipe chose it; empty for the default."""
+        return self.run.model or self.context.model
+
+    @property
+    def mode(self) -> str:
+        """The permission mode that holds now, the running recipe's included."""
+        return self.run.mode or self.context.mode
+
     async def append(self, *events: Event) -> None:
         """Add events to the log and the context."""
         asked = self.context
@@ -172,7 +185,7 @@ class SessionHost:
 
     async def show_usage(self) -> None:
         """Let the user see how full the window is: the provider's last count where there is one."""
-        active = await self.models.active(self.context.model)
+        active = await self.models.active(self.model)
         context = self.context
         used = context.baseline or self.used(active)
         await self.show(UsageUpdated(used, active.budget.window, context.cost or None))
@@ -180,10 +193,10 @@ class SessionHost:
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
         await self.compact_for_hooks()
-        active = await self.models.active(self.context.model)
+        active = await self.models.active(self.model)
         await self.compaction.before_request(active)
         # Another model may have been chosen while a summary was written.
-        self._asked = await self.models.active(self.context.model)
+        self._asked = await self.models.active(self.model)
         return self.request(self._asked)
 
     async def compact_for_hooks(self) -> None:
@@ -193,7 +206,7 @@ class SessionHost:
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:
         """Whether this answer was cut off because the window was full."""
-        active = await self.models.active(self.context.model)
+        active = await self.models.active(self.model)
         return ended_for_want_of_room(answer, active.budget)
 
     async def heed(self, refusal: ContextOverflowError) -> bool:
@@ -299,7 +312,7 @@ class SessionHost:
         used = self.used(active)
         answers = (entry.message for entry in reversed(self.context.entries))
         newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
-        if self._is_unsure(used, active) or newest is None or newest.model != self.context.model:
+        if self._is_unsure(used, active) or newest is None or newest.model != self.model:
             used = await active.provider.count_tokens(self.request(active)) or 0
         return used if not active.guessed and used * SURE_SHARE > active.budget.window else None
 
@@ -344,8 +357,8 @@ class SessionHost:
 
     async def options(self) -> tuple[Option, ...]:
         """What may be chosen, and what is, for menus."""
-        name = await self.models.name(self.context.model)
-        return session_options(self.context, name, await self.models.choices())
+        name = await self.models.name(self.model)
+        return session_options(self.mode, self.context.thought_level, name, await self.models.choices())
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, ModeChanged, ModelChanged, ThoughtLevelChanged
 from acp_agent.errors import InvalidParamsError
 from acp_agent.turn.permission import MODES
@@ -25,9 +24,10 @@ _THOUGHT_LEVELS = (
 )
 
 
-def session_options(context: Context, model: str | None, models: Sequence[str]) -> tuple[Option, ...]:
+def session_options(mode: str, thought_level: str, model: str | None, models: Sequence[str]) -> tuple[Option, ...]:
     """All options with their current values.
 
+    :param thought_level: empty for the default.
     :param model: the model in use; None where there is none.
     :param models: what else may be chosen.
     """
@@ -38,8 +38,8 @@ def session_options(context: Context, model: str | None, models: Sequence[str]) 
             MODE,
             "Mode",
             "mode",
-            context.mode,
-            tuple(Choice(mode.id, mode.name, mode.description) for mode in MODES),
+            mode,
+            tuple(Choice(known.id, known.name, known.description) for known in MODES),
             "What may be done without asking.",
         ),
         Option(
@@ -49,7 +49,7 @@ def session_options(context: Context, model: str | None, models: Sequence[str]) 
             current,
             tuple(Choice(name, "No model configured" if name == NO_MODEL else name) for name in names),
         ),
-        Option(THOUGHT_LEVEL, "Thinking", "thought_level", context.thought_level or "default", _THOUGHT_LEVELS),
+        Option(THOUGHT_LEVEL, "Thinking", "thought_level", thought_level or "default", _THOUGHT_LEVELS),
     )
 
 

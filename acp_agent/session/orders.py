@@ -58,7 +58,7 @@ class Orders:
         :raises AgentError: no model is there, or see `_order`.
         """
         host = self._host
-        return await self._order(run, Wanted("manual"), await host.models.active(host.context.model))
+        return await self._order(run, Wanted("manual"), await host.models.active(host.model))
 
     async def automatic(self, wanted: Wanted, active: ActiveModel) -> Order | None:
         """The order for a compaction that no prompt names a recipe for; None where no recipe compacts.

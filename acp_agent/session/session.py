@@ -168,11 +168,11 @@ class Session:
         return await self.options()
 
     async def _change(self, event: Event) -> None:
-        mode = self.host.context.mode
+        mode = self.host.mode
         await self.host.append(event)
-        context = self.host.context
-        if context.mode != mode:
-            await self.host.show(ModeUpdated(context.mode))
+        self.host.run.chosen(event)
+        if self.host.mode != mode:
+            await self.host.show(ModeUpdated(self.host.mode))
         await self.host.show(OptionsUpdated(await self.options()))
 
     # --- what an editor is told when it opens the session ---

@@ -114,8 +114,13 @@ class SessionTurns:
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             await self._note(await run_builtin(host, *builtin))
             return "end_turn"
+        async with host.run.of(run.recipe if run else None):
+            return await self._ask_model(run, parts)
+
+    async def _ask_model(self, run: RecipeRun | None, parts: tuple[UserPart, ...]) -> StopReason:
+        host = self._host
         try:
-            await host.models.active(host.context.model)
+            await host.models.active(host.model)
             sent = None if run is None else (Text(await run.rendered()), *run.attachments)
         except AgentError:
             # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be

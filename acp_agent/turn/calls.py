@@ -138,11 +138,10 @@ async def _refusal(
 
     :raises ToolError: the call may not run.
     """
-    context = host.context
-    verdict = judge(context.mode, prepared.access, context.grants)
+    verdict = judge(host.mode, prepared.access, host.context.grants)
     if verdict == "deny":
         raise ToolError(
-            f"{call.name} may not run in {context.mode} mode, which only reads. Describe the change instead; the user "
+            f"{call.name} may not run in {host.mode} mode, which only reads. Describe the change instead; the user "
             "can switch the mode."
         )
     if hooked.decision is not None:

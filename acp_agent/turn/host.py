@@ -42,6 +42,16 @@ class TurnHost(Protocol):
         """The context after everything appended so far."""
         ...
 
+    @property
+    def model(self) -> str:
+        """The model that is asked now, `provider/model`; empty for the default."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """The permission mode that holds now."""
+        ...
+
     async def append(self, *events: Event) -> None:
         """Add events to the log, durably, and apply them to `context`."""
         ...
