@@ -25,7 +25,7 @@ from acp_agent.hooks.answers import as_answer
 from acp_agent.hooks.claude import TOOLS, with_our_keys
 from acp_agent.hooks.contract import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.discovery import Found, discover
-from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.dispatcher import Dispatcher, in_order
 from acp_agent.hooks.events import (
     ALIASES,
     EVENT_NAMES,
@@ -79,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(found: Found, *, as_json: bool) -> None:
-    listed = [_description(hook) for hook in _in_order(found)]
+    listed = [_description(hook) for hook in in_order(found.hooks)]
     if as_json:
         print(json.dumps(listed, ensure_ascii=False, indent=2))
     elif not listed:
@@ -89,11 +89,6 @@ def _list(found: Found, *, as_json: bool) -> None:
             events = ", ".join(cast("list[str]", entry["events"]))
             matcher = f"  {entry['matcher']}" if entry["matcher"] else ""
             print(f"{entry['origin']:<8} {entry['name']}  {events}{matcher}\n         {entry['source']}")
-
-
-def _in_order(found: Found) -> tuple[Hook, ...]:
-    """As a session asks them."""
-    return Dispatcher(found.hooks, _NoSession(None), _nothing).hooks
 
 
 def _description(hook: Hook) -> JsonObject:
@@ -106,10 +101,6 @@ def _description(hook: Hook) -> JsonObject:
         "timeout": hook.time_limit,
         "on_error": hook.on_error,
     }
-
-
-async def _nothing(text: str) -> None:
-    """Tell nobody."""
 
 
 # --- test ---

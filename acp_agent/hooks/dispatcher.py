@@ -20,16 +20,20 @@ _log = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 
 
+def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
+    """Hooks as they are asked: config, user, project, recipe, and within one of these as they are given."""
+    return tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
+
+
 class Dispatcher:
     """Asks the hooks of one session.
 
-    :param hooks: in any order; the order in which they are asked is config, user, project, recipe, and within one of
-        these the order in which they stand here.
+    :param hooks: see `in_order`.
     :param tell: tells the user that a hook has failed; once for each hook.
     """
 
     def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell) -> None:
-        self.hooks = tuple(sorted(hooks, key=lambda hook: ORIGINS.index(hook.origin)))
+        self.hooks = in_order(hooks)
         self._services = services
         self._tell = tell
         self._failed: set[str] = set()
