@@ -26,7 +26,7 @@ from acp_agent.recipes.compaction_section import (
 )
 from acp_agent.recipes.hooks_section import HookSection, hook_bindings
 from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
-from acp_agent.recipes.template import RESERVED_NAMES
+from acp_agent.recipes.template import PLACE_NAMES, RESERVED_NAMES
 
 FENCE = "---"
 MAX_DESCRIPTION = 100
@@ -161,6 +161,8 @@ def _argument_name(value: str) -> str:
         raise PydanticCustomError(
             "argument_reserved", "this name stands for the rest of the command line; take another"
         )
+    if value in PLACE_NAMES:
+        raise PydanticCustomError("argument_reserved", "this name has a meaning of its own in a template; take another")
     return value
 
 

@@ -142,6 +142,8 @@ class Recipe:
     :ivar model: `provider/model` that its run asks; None for the session's own.
     :ivar mode: the permission mode of its run; None for the session's own.
     :ivar version: whatever its author calls this version; empty where they do not.
+    :ivar hint: what its author says may follow the name; empty where they do not.
+    :ivar is_template: whether its text is one; else only placeholders mean something in it.
     :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
     """
 
@@ -159,6 +161,8 @@ class Recipe:
     model: str | None = None
     mode: Mode | None = None
     version: str = ""
+    hint: str = ""
+    is_template: bool = True
     compaction: CompactionOptions | None = None
 
     def handler(self, name: str) -> NamedHandler | None:

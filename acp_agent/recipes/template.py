@@ -3,13 +3,14 @@
 Templates may be a stranger's, so they are a small part of Jinja2: text, `if`, one level of `for`, comparisons, and a
 few filters that cannot make a long text of a short one. Jinja2's sandbox keeps them away from Python's insides; it
 does not keep them from filling the memory, which assignments, macros, method calls and multiplication all do in a few
-characters. So only those nodes of its syntax are let through that cannot. Knows no files but by name.
+characters. So only those nodes of its syntax are let through that cannot, and of calls `shell(...)` alone, which obeys
+the recipe's `allowed_commands`. Knows no files but by name.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.placeholders import has_positions, mentions_words, pieces, render_command, words_of
+from acp_agent.recipes.surroundings import FACTS, Surroundings
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -26,9 +29,14 @@ if TYPE_CHECKING:
 RESERVED_NAMES = ("instructions", "arguments")
 """Both stand for the rest of the command line."""
 
+GIT, SHELL = "git", "shell"
+PLACE_NAMES = ("conversation_id", "cwd", "date", GIT, SHELL)
+"""What a template may ask of the place that it is rendered in."""
+
 MAX_OUTPUT = 256 * 1024
 """Characters of a prompt, not counting what the user typed."""
 
+_WORDS_TYPED = tuple(f"word_{number}_typed" for number in range(1, 10))
 _FILTERS = {"capitalize", "d", "default", "first", "int", "last", "length", "lower", "title", "trim", "upper"}
 _NODES = {
     *("Template", "Output", "TemplateData", "If", "For", "Name", "Const", "List", "Tuple", "Dict", "Pair"),
@@ -39,7 +47,7 @@ _WORDS = {
     "Assign": "`{% set %}`",
     "AssignBlock": "`{% set %}`",
     "Block": "`{% block %}`",
-    "Call": "function calls",
+    "Call": "function calls but shell(...) of texts",
     "CallBlock": "`{% call %}`",
     "Div": "`/`",
     "Extends": "`{% extends %}`",
@@ -62,39 +70,61 @@ def check(recipe: Recipe) -> None:
 
     :raises RecipeError: the template is wrong; names file and line.
     """
-    if any(mark in recipe.body for mark in ("{{", "{%", "{#")):
+    if recipe.is_template and any(mark in recipe.body for mark in ("{{", "{%", "{#")):
         with _named_errors(recipe):
             _compiled(recipe)
 
 
-def render(recipe: Recipe, arguments: Mapping[str, str], extra: str) -> str:
+def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Surroundings | None = None) -> str:
     """Make the prompt.
 
-    The template sees the declared arguments, and the rest of the command line as `instructions` and `arguments`. Where
-    it mentions neither of the two, a rest that is not empty is put below its text, so that nothing typed is lost. Both
-    are values: template syntax in them stays text.
+    The template sees the declared arguments, and the rest of the command line as `instructions` and `arguments`;
+    `$ARGUMENTS` in its text stands for it as well, and `$1` to `$9` for its words. Where it mentions none of these, a
+    rest that is not empty is put below its text, so that nothing typed is lost. All are values: template syntax in them
+    stays text.
 
     :param recipe: what to render.
     :param arguments: values by name.
     :param extra: the rest of the command line.
+    :param around: what else it may ask for; None where there is nothing, and it is an error to.
     :raises RecipeError: an argument is missing or unknown, or the template is wrong; names file and line.
     """
     extra = extra.strip()
-    values = {**_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
-    limit = MAX_OUTPUT + sum(map(len, values.values()))
+    typed = {**_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
+    limit = MAX_OUTPUT + sum(map(len, typed.values()))
     chunks: list[str] = []
     with _named_errors(recipe):
-        template, mentioned = _compiled(recipe)
-        for chunk in template.generate(values):
+        text, mentioned = _rendering(recipe, typed, extra, around)
+        for chunk in text:
             chunks.append(chunk)
             limit -= len(chunk)
             if limit < 0:
                 message = f"renders to more than {MAX_OUTPUT // 1024} KiB; make it shorter"
                 raise RecipeError(message, source=str(recipe.source))
-    text = "".join(chunks).strip()
+    whole = "".join(chunks).strip()
     if extra and not mentioned:
-        text = f"{text}\n\nAdditional instructions from the user:\n\n{extra}"
-    return text
+        whole = f"{whole}\n\nAdditional instructions from the user:\n\n{extra}"
+    return whole
+
+
+def _rendering(
+    recipe: Recipe, typed: Mapping[str, str], extra: str, around: Surroundings | None
+) -> tuple[Iterator[str], bool]:
+    """The text, piece by piece, and whether it says where the rest of the command line goes."""
+    if not recipe.is_template:
+        return render_command(recipe, extra, around), mentions_words(recipe)
+    values: dict[str, object] = {**_place(around), **typed}
+    if has_positions(recipe):
+        values |= dict.fromkeys(_WORDS_TYPED, "") | dict(zip(_WORDS_TYPED, words_of(extra), strict=False))
+    template, mentioned = _compiled(recipe)
+    return template.generate(values), mentioned
+
+
+def _place(around: Surroundings | None) -> dict[str, object]:
+    if around is None:
+        return {}
+    values = (around.conversation_id, around.cwd, around.date, around.git, around.shell)
+    return dict(zip(PLACE_NAMES, values, strict=True))
 
 
 @contextmanager
@@ -121,9 +151,31 @@ def _compiled(recipe: Recipe) -> tuple[Template, bool]:
     environment = _environment()
     tree = environment.parse(recipe.body)
     _check(tree)
-    _check_names(tree, (*RESERVED_NAMES, *(argument.name for argument in recipe.arguments)))
-    mentioned = any(node.name in RESERVED_NAMES for node in tree.find_all(Name))
+    _check_names(tree, (*RESERVED_NAMES, *PLACE_NAMES, *(argument.name for argument in recipe.arguments)))
+    _check_commands(tree, recipe)
+    _put_in_placeholders(tree, positions=has_positions(recipe))
+    mentioned = any(node.name in (*RESERVED_NAMES, *_WORDS_TYPED) for node in tree.find_all(Name))
     return environment.from_string(tree), mentioned
+
+
+def _put_in_placeholders(tree: Tree, *, positions: bool) -> None:
+    """Make names of the placeholders in a template's text, so that what was typed is a value like all others."""
+    from jinja2.nodes import Expr, Name, Output, TemplateData
+
+    for output in tree.find_all(Output):
+        nodes: list[Expr] = []
+        for node in output.nodes:
+            if not isinstance(node, TemplateData):
+                nodes.append(node)
+                continue
+            for piece in pieces(node.data, positions=positions):
+                if isinstance(piece, str):
+                    nodes.append(TemplateData(piece, lineno=node.lineno))
+                else:
+                    name = _WORDS_TYPED[piece - 1] if piece else RESERVED_NAMES[0]
+                    nodes.append(Name(name, "load", lineno=node.lineno))
+        output.nodes = nodes
+    tree.set_environment(_environment())
 
 
 def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
@@ -167,9 +219,22 @@ def _check(node: Node, inside_loop: bool = False) -> None:
     :raises TemplateSyntaxError: there is other.
     """
     from jinja2 import TemplateSyntaxError
-    from jinja2.nodes import Const, Filter, For, Getattr, Getitem
+    from jinja2.nodes import Call, Const, Filter, For, Getattr, Getitem, Name
 
     kind = type(node).__name__
+    if isinstance(node, Call) and isinstance(node.node, Name) and node.node.name == SHELL:
+        if node.kwargs or node.dyn_args or node.dyn_kwargs:
+            raise TemplateSyntaxError("shell() takes the command and its arguments as texts alone", node.lineno)
+        for argument in node.args:
+            _check(argument, inside_loop)
+        return
+    if isinstance(node, Getattr) and isinstance(node.node, Name) and node.node.name == GIT:
+        if node.attr not in FACTS:
+            raise TemplateSyntaxError(f"git has no `{node.attr}`; {did_you_mean(node.attr, FACTS)}", node.lineno)
+        return
+    if isinstance(node, Name) and node.name in (GIT, SHELL):
+        form = 'shell("git", "log")' if node.name == SHELL else ", ".join(f"git.{fact}" for fact in FACTS)
+        raise TemplateSyntaxError(f"`{node.name}` is no value by itself; write {form}", node.lineno)
     if kind not in _NODES:
         raise TemplateSyntaxError(f"recipes cannot use {_WORDS.get(kind, kind)}", node.lineno)
     name = node.attr if isinstance(node, Getattr) else node.arg if isinstance(node, Getitem) else None
@@ -199,6 +264,20 @@ def _check_names(tree: Tree, known: Collection[str]) -> None:
         for part in output.nodes if isinstance(output, Output) else ():
             if isinstance(part, Name) and part.name not in known:
                 raise TemplateSyntaxError(f"{part.name!r} is undefined; {did_you_mean(part.name, known)}", part.lineno)
+
+
+def _check_commands(tree: Tree, recipe: Recipe) -> None:
+    """Refuse commands in a recipe that allows none.
+
+    :raises TemplateSyntaxError: there is one.
+    """
+    from jinja2 import TemplateSyntaxError
+    from jinja2.nodes import Call
+
+    call = None if recipe.allowed_commands else tree.find(Call)
+    if call is not None:
+        message = "shell() needs `allowed_commands` in the front matter, with a pattern for each command that it runs"
+        raise TemplateSyntaxError(message, call.lineno)
 
 
 def _line(recipe: Recipe, error: Exception) -> int | None:

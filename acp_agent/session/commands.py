@@ -23,6 +23,7 @@ from acp_agent.turn.updates import Command
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
     from acp_agent.recipes.model import NamedHandler, Recipe, RequiredHooks
+    from acp_agent.recipes.surroundings import Surroundings
 
 RENDER_SECONDS = 5.0
 SWAP_CONTEXT = "swap_context"
@@ -70,25 +71,32 @@ class RecipeRun:
         handler = self.recipe.handler(SWAP_CONTEXT)
         return swap_context({} if handler is None else handler.params)
 
-    async def rendered(self, seconds: float = RENDER_SECONDS) -> str:
+    async def rendered(self, seconds: float = RENDER_SECONDS, *, around: Surroundings | None = None) -> str:
         """The recipe's text for the model. A template, which may be a stranger's, can make work for minutes without any
         text, so that it is rendered beside everything else and given up after a while.
 
+        :param seconds: for the template; its commands have a limit of their own on top.
+        :param around: see `render`; its commands end with this call.
         :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
         """
-        with anyio.move_on_after(seconds):
-            return await to_thread.run_sync(self.render, abandon_on_cancel=True)
+        try:
+            with anyio.move_on_after(seconds + (around.runner.seconds if around else 0)):
+                return await to_thread.run_sync(self.render, around, abandon_on_cancel=True)
+        finally:
+            if around is not None:
+                around.runner.close()
         message = f"was not rendered within {seconds:g} seconds; make its template simpler"
         raise RecipeError(message, source=str(self.recipe.source))
 
-    def render(self) -> str:
+    def render(self, around: Surroundings | None = None) -> str:
         """The recipe's text for the model.
 
+        :param around: what its template may ask for beside its arguments.
         :raises RecipeError: an argument is missing, or the template cannot be rendered.
         """
         from acp_agent.recipes.template import render
 
-        return render(self.recipe, self.arguments, self.instructions)
+        return render(self.recipe, self.arguments, self.instructions, around)
 
 
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:

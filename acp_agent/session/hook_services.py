@@ -100,4 +100,4 @@ class HookServices:
         recipe = (await self._host.library()).get(COMPACT)
         if recipe is None:
             raise CompactionError("There is no recipe named compact, and no other prompt was given.")
-        return await RecipeRun(recipe, "", ()).rendered()
+        return await RecipeRun(recipe, "", ()).rendered(around=self._host.surroundings(recipe))

@@ -47,6 +47,8 @@ from acp_agent.turn.updates import AgentSaid, Notice, Option, OptionsUpdated, Up
 
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.model import Recipe
+    from acp_agent.recipes.surroundings import Surroundings
     from acp_agent.session.compaction import SessionCompaction
     from acp_agent.session.hooking import SessionHooks
 
@@ -359,6 +361,16 @@ class SessionHost:
         """What may be chosen, and what is, for menus."""
         name = await self.models.name(self.model)
         return session_options(self.mode, self.context.thought_level, name, await self.models.choices())
+
+    def surroundings(self, recipe: Recipe) -> Surroundings:
+        """What a recipe's template may ask for beside its arguments."""
+        from acp_agent.session.surroundings import surroundings
+
+        return surroundings(self.session_id, self.context.cwd, recipe, may_run=self.trusts(recipe))
+
+    def trusts(self, recipe: Recipe) -> bool:
+        """Whether the commands in a recipe's text may run without a question. A project's recipe is a stranger's."""
+        return recipe.origin != "project" or self.mode == "full-access"
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

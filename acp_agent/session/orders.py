@@ -93,7 +93,7 @@ class Orders:
             state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
         policy = CompactionPolicy(
             # The first one loads the template engine.
-            prompt=await run.rendered(),
+            prompt=await run.rendered(around=host.surroundings(run.recipe)),
             strategy=said.strategy or options.strategy or "summary",
             tail=options.tail_tokens(active.budget.window) if swap.keep_tail_tokens is None else swap.keep_tail_tokens,
             ledger=options.ledger,

@@ -121,7 +121,11 @@ class SessionTurns:
         host = self._host
         try:
             await host.models.active(host.model)
-            sent = None if run is None else (Text(await run.rendered()), *run.attachments)
+            sent = (
+                None
+                if run is None
+                else (Text(await run.rendered(around=host.surroundings(run.recipe))), *run.attachments)
+            )
         except AgentError:
             # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
             # sent again unchanged.

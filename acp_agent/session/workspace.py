@@ -42,7 +42,7 @@ def _read(cwd: str, paths: Iterable[str]) -> Workspace:
             digests[path] = None
         except (OSError, ValueError):
             continue
-    branch, head = _git(Path(cwd)) if cwd else ("", "")
+    _, branch, head = git_place(Path(cwd)) if cwd else ("", "", "")
     return Workspace(cwd, {path: found for path, found in digests.items() if found != ""}, branch, head)
 
 
@@ -70,22 +70,23 @@ def _read_digest(path: Path) -> str:
         return ""
 
 
-def _git(cwd: Path) -> tuple[str, str]:
-    """Branch and commit, from git's own files: starting git takes longer than all the rest."""
+def git_place(cwd: Path) -> tuple[str, str, str]:
+    """The work tree's folder, the branch and the commit, each empty where there is none. From git's own files: starting
+    git takes longer than all the rest."""
     root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
     if root is None:
-        return "", ""
+        return "", "", ""
     try:
         folder = root / ".git"
         if folder.is_file():
             folder = (root / folder.read_text().removeprefix("gitdir:").strip()).resolve()
         said = (folder / "HEAD").read_text().strip()
         if not said.startswith("ref: "):
-            return "", said[:40]
+            return str(root), "", said[:40]
         ref = said.removeprefix("ref: ")
-        return ref.removeprefix("refs/heads/"), _commit(folder, ref)
+        return str(root), ref.removeprefix("refs/heads/"), _commit(folder, ref)
     except (OSError, ValueError):
-        return "", ""
+        return "", "", ""
 
 
 def _commit(folder: Path, ref: str) -> str:

@@ -1,0 +1,72 @@
+"""What a session tells the template of a recipe: its id, its folder, the repository there, and what commands print.
+
+Loaded with the first recipe that is rendered.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from pathlib import Path
+
+from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.surroundings import CommandError, CommandRunner, Surroundings
+from acp_agent.session.workspace import git_place
+
+_STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
+
+
+def surroundings(session_id: str, cwd: str, recipe: Recipe, *, may_run: bool) -> Surroundings:
+    """The surroundings of one rendering.
+
+    :param cwd: absolute path of the session's folder.
+    :param may_run: whether the recipe's commands may run at all.
+    """
+    runner = CommandRunner(cwd)
+    return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe, may_run))
+
+
+class GitNow:
+    """See `GitFacts`."""
+
+    def __init__(self, cwd: str, runner: CommandRunner) -> None:
+        self._cwd = cwd
+        self._runner = runner
+
+    @property
+    def branch(self) -> str:
+        return self._place[1]
+
+    @property
+    def head(self) -> str:
+        return self._place[2]
+
+    @property
+    def root(self) -> str:
+        return self._place[0]
+
+    @property
+    def dirty(self) -> bool | str:
+        return self._dirty
+
+    @cached_property
+    def _dirty(self) -> bool | str:
+        if not self.root:
+            return ""
+        try:
+            code, output, _ = self._runner.run(_STATUS)
+        except CommandError:
+            return ""
+        return bool(output) if code == 0 else ""
+
+    @cached_property
+    def _place(self) -> tuple[str, str, str]:
+        return git_place(Path(self._cwd))
+
+
+def _refuses(recipe: Recipe, may_run: bool, line: str) -> str:
+    patterns = recipe.allowed_commands or ()
+    # No shell reads this line: other than of a line for the shell tool, its beginning says all.
+    if not any(fnmatchcase(line, pattern.strip()) or line == pattern.strip() for pattern in patterns):
+        return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
+    return "" if may_run else "a recipe that came with a project runs commands in the mode full-access alone"

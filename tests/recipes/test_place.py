@@ -1,0 +1,211 @@
+"""What a template may ask of the place it is rendered in, and what its commands may do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.errors import RecipeError
+from acp_agent.recipes import Recipe, render
+from acp_agent.recipes.surroundings import MAX_COMMAND_OUTPUT, CommandError, CommandRunner
+from acp_agent.recipes.template import check
+from acp_agent.session.commands import RecipeRun
+from acp_agent.session.surroundings import surroundings
+
+SH = "sh -c *"
+
+
+def recipe(body: str, *commands: str, is_template: bool = True) -> Recipe:
+    path = Path("/r/note.md")
+    return Recipe("note", "", body, 11, path, "user", "", allowed_commands=commands, is_template=is_template)
+
+
+def rendered(made: Recipe, cwd: Path, typed: str = "", *, may_run: bool = True) -> str:
+    return render(made, {}, typed, surroundings("sess_1", str(cwd), made, may_run=may_run))
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True, timeout=20
+    )
+    return done.stdout.strip()
+
+
+def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path) -> None:
+    body = "{{ conversation_id }}|{{ cwd }}|{{ date }}|{{ git.branch }}|{{ git.head }}|{{ git.root }}|{{ git.dirty }}"
+    start = f"sess_1|{tmp_path / 'sub'}|{date.today().isoformat()}|"  # noqa: DTZ011
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    assert rendered(recipe(body), folder) == f"{start}|||"
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
+    head = git(tmp_path, "rev-parse", "HEAD")
+    assert rendered(recipe(body), folder) == f"{start}main|{head}|{tmp_path}|False"
+    (tmp_path / "new.txt").write_text("x")
+    assert rendered(recipe("{% if git.dirty %}Changed.{% endif %}"), folder) == "Changed."
+
+
+def test_a_command_runs_without_a_shell_in_the_sessions_folder_and_its_output_is_a_value(tmp_path: Path) -> None:
+    (tmp_path / "a b").write_text("")
+    body = "<{{ shell('ls', instructions) }}|{{ shell('echo', '{{ 1/0 }} $1; $HOME') | upper }}>"
+    assert rendered(recipe(body, "ls*", "echo *"), tmp_path, "a b") == "<a b|{{ 1/0 }} $1; $HOME>"
+
+
+@pytest.mark.parametrize(
+    ("body", "commands", "line", "words"),
+    [
+        ("\n{{ shell('touch', 'ran') }}", ["git log*"], 12, "`touch ran` may not run here: it is none of the recipe's"),
+        ("{{ shell('git', 'log') }}\n{{ shell('ls', '/nowhere') }}", ["*"], None, "exit status"),
+        ("x\n{{ shell('ls', '/nowhere') }}", ["ls *"], 12, "`ls /nowhere` ended with exit status"),
+        ("{{ shell('no-such-program') }}", ["*"], 11, "`no-such-program` cannot be started: No such file"),
+        ("{{ shell('ls', 1) }}", ["*"], 11, "shell() takes texts"),
+        ("{{ shell() }}", ["*"], 11, "shell() takes texts"),
+        ("{{ shell('echo', 'a\\0b') }}", ["*"], 11, "cannot be started"),
+    ],
+)
+def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
+    tmp_path: Path, body: str, commands: list[str], line: int | None, words: str
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        rendered(recipe(body, *commands), tmp_path)
+    assert caught.value.source == "/r/note.md"
+    assert line in (caught.value.line, None)
+    assert words in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("\n{{ shell('git', 'log') }}", "shell() needs `allowed_commands` in the front matter"),
+        ("\n{% if git.dirty %}{{ shell('git', 'log') }}{% endif %}", "shell() needs `allowed_commands`"),
+    ],
+)
+def test_a_recipe_that_lists_no_commands_runs_none_and_that_is_seen_when_it_is_read(body: str, words: str) -> None:
+    with pytest.raises(RecipeError, match=r"note\.md:12: ") as caught:
+        check(recipe(body))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{{ shell }}",
+        "{{ [shell][0]('ls') }}",
+        "{{ shell.__call__('ls') }}",
+        "{{ shell('ls', cwd='/') }}",
+        "{{ shell(*['ls']) }}",
+        "{{ shell(**{}) }}",
+        "{{ shell('ls').upper() }}",
+        "{{ (shell)('ls')('x') }}",
+        "{% for shell in ['a'] %}{% endfor %}",
+        "{{ git }}",
+        "{{ git['_runner'] }}",
+        "{{ git._runner }}",
+        "{{ git.runner }}",
+        "{{ [git][0] }}",
+        "{{ git.branch() }}",
+        "{{ cwd.join('x') }}",
+        "{{ date('x') }}",
+    ],
+)
+def test_of_all_calls_and_facts_only_the_plain_forms_are_let_through(body: str) -> None:
+    with pytest.raises(RecipeError, match="the template is wrong: "):
+        check(recipe(body, "*"))
+
+
+def test_checking_a_recipe_runs_nothing(tmp_path: Path) -> None:
+    check(recipe(f"{{{{ shell('touch', '{tmp_path / 'ran'}') }}}}", "*"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_recipe_that_is_not_trusted_runs_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="came with a project runs commands in the mode full-access alone"):
+        rendered(recipe("{{ shell('touch', 'ran') }}", "*"), tmp_path, may_run=False)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_long_output_is_cut_with_a_note(tmp_path: Path) -> None:
+    program = f"print('a' * {MAX_COMMAND_OUTPUT * 3})"
+    code, output, _ = CommandRunner(str(tmp_path)).run([sys.executable, "-c", program])
+    assert code == 0
+    assert output == "a" * MAX_COMMAND_OUTPUT + "\n[cut at 64 KiB]"
+
+
+async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_process(tmp_path: Path) -> None:
+    runner = CommandRunner(str(tmp_path), 0.4)
+    with pytest.raises(CommandError, match=r"the commands of a recipe have 0\.4 seconds in all"):
+        runner.run(["sh", "-c", "sleep 60 & echo $! > pid; wait"])
+    await until(lambda: not alive(int((tmp_path / "pid").read_text())))
+    with pytest.raises(CommandError, match="in all"):
+        runner.run(["sleep", "60"])
+
+
+async def test_what_a_command_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
+    code, output, _ = CommandRunner(str(tmp_path)).run(["sh", "-c", "sleep 60 & echo $!"])
+    assert code == 0
+    await until(lambda: not alive(int(output)))
+
+
+def test_who_waits_no_more_ends_the_command_that_runs(tmp_path: Path) -> None:
+    runner = CommandRunner(str(tmp_path))
+    ended: list[object] = []
+    thread = threading.Thread(target=lambda: ended.append(runner.run(["sleep", "60"])))
+    begun = time.monotonic()
+    thread.start()
+    thread.join(0.05)
+    runner.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert time.monotonic() - begun < 20
+    with pytest.raises(CommandError, match="nobody waits"):
+        runner.run(["true"])
+
+
+async def test_a_run_that_is_given_up_ends_its_commands(tmp_path: Path) -> None:
+    made = recipe("{{ shell('sh', '-c', 'echo $$ > pid; exec sleep 60') }}", SH, "*")
+    around = surroundings("sess_1", str(tmp_path), made, may_run=True)
+    pid = tmp_path / "pid"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(RecipeRun(made, "", ()).rendered, around=around))
+        await until(lambda: pid.exists() and bool(pid.read_text()))
+        tasks.cancel_scope.cancel()
+    await until(lambda: not alive(int(pid.read_text())))
+
+
+def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_path: Path) -> None:
+    body = "Now: !`git status $1`\n- !`ls | wc`\n- !`touch ran` and x!`ls`"
+    (tmp_path / "a.txt").write_text("")
+    git(tmp_path, "init", "-q")
+    made = recipe(body, "git status*", is_template=False)
+    text = rendered(made, tmp_path, "--short")
+    assert text == "Now: ?? a.txt\n- !`ls | wc`\n- !`touch ran` and x!`ls`\n".strip()
+    with pytest.raises(RecipeError, match=r"note\.md:11: the command failed: `git status --no-such`"):
+        rendered(made, tmp_path, "--no-such")
+    assert render(made, {}, "x").startswith("Now: !`git status x`")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(10):
+        while not condition():  # noqa: ASYNC110 - nobody tells when a file is there or a process gone
+            await anyio.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
