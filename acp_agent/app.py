@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
+from acp_agent.config.home import project_dir, user_home
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.peer import Peer
@@ -34,11 +35,15 @@ from acp_agent.tools.registry import ToolRegistry, default_tools
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
     from acp_agent.hooks.discovery import Found
+    from acp_agent.recipes.folders import RecipeFolder
     from acp_agent.recipes.library import RecipeLibrary
 
 DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
+CLAUDE = ".claude"
+CLAUDE_COMMANDS = "commands"
+"""Claude Code's folder, in the user's home and in a project."""
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
@@ -56,22 +61,24 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     strategies = _Choices(compaction)
 
-    def library(settings: Settings) -> RecipeLibrary:
-        from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+    def library(settings: Settings, cwd: Path) -> RecipeLibrary:
+        from acp_agent.recipes.library import RecipeLibrary
+        from acp_agent.recipes.model import Known
 
-        project = settings.project / RECIPES if settings.project else None
-        return RecipeLibrary.discover(
-            builtin_recipes_dir(),
-            settings.home / RECIPES,
-            project,
+        known = Known(
             known_handlers(builtin_handlers().values()),
-            tools=tools.names,
-            required_hooks=REQUIRED_HOOKS,
-            strategies=strategies,
-            providers=(*BUILT_IN_PROVIDERS, *settings.providers),
-            reserved=[command.name for command in BUILT_IN],
-            params=handler_params(),
+            tools.names,
+            REQUIRED_HOOKS,
+            strategies,
+            (*BUILT_IN_PROVIDERS, *settings.providers),
+            handler_params(),
         )
+        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, [command.name for command in BUILT_IN])
+
+    def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
+        from acp_agent.recipes.folders import signature
+
+        return signature(recipe_folders(env, settings, cwd))
 
     async def hooks(settings: Settings) -> Found:
         from acp_agent.hooks.discovery import discover
@@ -86,8 +93,31 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
         models=lambda settings: Registry(settings, env),
         library=library,
+        recipe_signature=recipe_signature,
         hooks=hooks,
     )
+
+
+def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[RecipeFolder, ...]:
+    """Where a session's recipes come from, as of now: what is found in a later folder replaces what is in an earlier.
+
+    :param env: environment variables.
+    :param cwd: absolute path of the session's working directory.
+    """
+    from acp_agent.recipes.folders import RecipeFolder
+    from acp_agent.recipes.library import builtin_recipes_dir
+
+    folders = [RecipeFolder("builtin", builtin_recipes_dir())]
+    home, claude = user_home(env), project_dir(cwd, CLAUDE)
+    if home is not None:
+        folders.append(RecipeFolder("user", home / CLAUDE / CLAUDE_COMMANDS, "claude"))
+    if claude is not None and (home is None or claude.resolve() != (home / CLAUDE).resolve()):
+        folders.append(RecipeFolder("project", claude / CLAUDE_COMMANDS, "claude"))
+    folders.append(RecipeFolder("user", settings.home / RECIPES))
+    project = project_dir(cwd)
+    if project is not None and project.resolve() != settings.home.resolve():
+        folders.append(RecipeFolder("project", project / RECIPES))
+    return tuple(folders)
 
 
 class _Choices(Collection[str]):

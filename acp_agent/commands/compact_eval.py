@@ -33,7 +33,8 @@ from acp_agent.errors import AgentError, RecipeError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
-from acp_agent.recipes.library import SUFFIX, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.folders import SUFFIX
+from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import CompactionOptions, Known, Recipe, Share
 from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
 from acp_agent.storage.sqlite import SqliteStore

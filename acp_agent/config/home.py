@@ -33,7 +33,7 @@ def home_dir(env: Mapping[str, str]) -> Path:
     :raises ConfigError: `ACP_AGENT_HOME` is not an absolute path.
     """
     chosen = env.get(HOME_VARIABLE, "")
-    user = _user_home(env)
+    user = user_home(env)
     if chosen:
         if user and (chosen == "~" or chosen.startswith("~/")):
             chosen = str(user) + chosen[1:]
@@ -53,7 +53,8 @@ def home_dir(env: Mapping[str, str]) -> Path:
 _DATA_FOLDER = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
 
 
-def _user_home(env: Mapping[str, str]) -> Path | None:
+def user_home(env: Mapping[str, str]) -> Path | None:
+    """The user's home directory: `HOME`, else what the password database says; None where neither knows."""
     home = env.get("HOME", "")
     if not home.startswith("/"):
         import pwd
@@ -65,8 +66,8 @@ def _user_home(env: Mapping[str, str]) -> Path | None:
     return Path(home) if home.startswith("/") else None
 
 
-def project_dir(cwd: Path) -> Path | None:
-    """The nearest `.acp-agent` folder, from `cwd` up to the root of its git repository.
+def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
+    """The nearest `.acp-agent` folder, or one of another name, from `cwd` up to the root of its git repository.
 
     Outside of a repository only `cwd` itself is looked at: a folder further up (`/tmp`, say) may be anybody's.
 
@@ -75,8 +76,8 @@ def project_dir(cwd: Path) -> Path | None:
     parents = (cwd, *cwd.parents)
     root = next((folder for folder in parents if (folder / ".git").exists()), cwd)
     for folder in parents:
-        if (folder / PROJECT_FOLDER).is_dir():
-            return folder / PROJECT_FOLDER
+        if (folder / name).is_dir():
+            return folder / name
         if folder == root:
             return None
     return None

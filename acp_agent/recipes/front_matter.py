@@ -67,7 +67,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     """Make a recipe of a file's text.
 
     :param text: the whole file.
-    :param name: what the file is called, without `.md`.
+    :param name: what the file is called, without `.md`, behind the folders that it is in: `github/pr`.
     :param known: what it may name, and what a recipe of its name must have.
     :raises DocumentError: it is wrong; with line and key where known.
     """
@@ -76,7 +76,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
         raise DocumentError("has no text below its front matter; that text is what the model is told", parts.body_line)
     document = parse_mapping(parts.front_matter, first_line=2) if parts.front_matter else Document({}, {})
     matter = validate(FrontMatter, document)
-    if matter.name not in (None, name):
+    if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
         raise DocumentError(message, document.lines["name",], "name")
     _check_tools(matter, document, known)
@@ -85,7 +85,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     _check_run(matter, hooks, document, known)
     return Recipe(
         name=name,
-        description=matter.description or _first_line(parts.body),
+        description=matter.description or first_line(parts.body),
         body=parts.body,
         body_line=parts.body_line,
         source=source,
@@ -102,7 +102,8 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     )
 
 
-def _first_line(body: str) -> str:
+def first_line(body: str) -> str:
+    """What describes a recipe that does not describe itself."""
     line = next(line for line in body.split("\n") if line.strip()).lstrip("# ").strip()
     return line if len(line) <= MAX_DESCRIPTION else line[: MAX_DESCRIPTION - 1].rstrip() + "…"
 

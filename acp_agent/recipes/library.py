@@ -6,23 +6,24 @@ Reading is quick but touches the disk; call it from a worker thread. Knows nothi
 from __future__ import annotations
 
 import logging
-import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
-from acp_agent.recipes.model import Known, KnownHandlers, Origin, Recipe, RequiredHooks
+from acp_agent.recipes.folders import RecipeFolder, listing
+from acp_agent.recipes.model import Known, KnownHandlers, Recipe, RequiredHooks
 from acp_agent.recipes.template import check
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-SUFFIX = ".md"
 PACKAGE = Path(__file__).parents[1]
+
+_WORD = r"[a-z0-9][a-z0-9_-]*"
 
 _log = logging.getLogger(__name__)
 
@@ -58,8 +59,10 @@ class RecipeLibrary:
         providers: Collection[str] | None = None,
         reserved: Collection[str] = (),
         params: Mapping[str, type[BaseModel]] | None = None,
+        claude_user_dir: Path | None = None,
+        claude_project_dir: Path | None = None,
     ) -> RecipeLibrary:
-        """Read the `*.md` files of up to three folders. Of equal names the later folder's recipe is taken.
+        """Read the `*.md` files of the folders and of those in them. Of equal names the later folder's recipe is taken.
 
         A file that cannot be used is reported and counts as absent, so a broken file leaves the recipe that it was to
         replace in use. A `README.md` is no recipe.
@@ -75,28 +78,30 @@ class RecipeLibrary:
         :param providers: names of the models' providers, those of the configuration included; None likewise.
         :param reserved: names of commands that no recipe may take.
         :param params: what the parameters of each handler have to be like; None does not check them.
+        :param claude_user_dir: `~/.claude/commands`; what is in our own folders goes first.
+        :param claude_project_dir: `<project>/.claude/commands`; goes before the user's one.
         """
         known = Known(handlers, tools, required_hooks or {}, strategies, providers, params)
+        folders = [RecipeFolder("builtin", builtin_dir)]
+        folders += [RecipeFolder("user", claude_user_dir, "claude")] if claude_user_dir else []
+        folders += [RecipeFolder("project", claude_project_dir, "claude")] if claude_project_dir else []
+        folders += [RecipeFolder("user", user_dir)] if user_dir else []
+        folders += [RecipeFolder("project", project_dir)] if project_dir else []
+        return cls.read(folders, known, reserved)
+
+    @classmethod
+    def read(cls, folders: Iterable[RecipeFolder], known: Known, reserved: Collection[str] = ()) -> RecipeLibrary:
+        """Read the files of these folders, of which a later one replaces what an earlier one has of the same name."""
         recipes: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
-        folders: tuple[tuple[Origin, Path | None], ...] = (
-            ("builtin", builtin_dir),
-            ("user", user_dir),
-            ("project", project_dir),
-        )
-        for origin, folder in folders:
-            if folder is None:
-                continue
-            try:
-                paths = _files(folder)
-            except OSError as error:
-                errors.append(RecipeError(f"cannot read this folder ({error.strerror})", source=str(folder)))
-                continue
-            for path in paths:
+        for folder in folders:
+            found = listing(folder)
+            errors += [RecipeError(f"cannot read this folder ({why})", source=str(path)) for path, why in found.unread]
+            for name, path in found.files.items():
                 try:
-                    if path.stem in reserved:
-                        raise DocumentError(f"/{path.stem} is a command of the agent's own; rename the file")
-                    recipe = _read(path, origin, known)
+                    recipe = _read(folder, name, path, known, reserved)
+                except _NotOursError as error:
+                    _log.info("%s is left out: it %s", path, error)
                 except RecipeError as error:
                     errors.append(error)
                 except DocumentError as error:
@@ -112,32 +117,46 @@ class RecipeLibrary:
         return cls(dict(sorted(recipes.items())), tuple(errors))
 
     def get(self, name: str) -> Recipe | None:
-        """The recipe of this name, if there is one."""
-        return self.recipes.get(name)
+        """The recipe of this name, if there is one: `github/pr`, or `github:pr` as editors are told it."""
+        return self.recipes.get(name.replace(":", "/"))
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - Path.iterdir makes a path of every name
-    except FileNotFoundError:
-        return []
-    return [
-        folder / name
-        for name in sorted(names)
-        if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md"
-    ]
+class _NotOursError(Exception):
+    """A file of Claude Code's cannot be used here."""
 
 
-def _read(path: Path, origin: Origin, known: Known) -> Recipe:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", path.stem):
+def _read(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> Recipe:
+    if folder.form == "claude":
+        try:
+            return _read_command(folder, name, path, known, reserved)
+        except DocumentError as error:
+            raise _NotOursError(error.message) from error
+    if name in reserved:
+        raise DocumentError(f"/{name} is a command of the agent's own; rename the file")
+    *above, own = name.split("/")
+    if not re.fullmatch(_WORD, own):
         raise DocumentError("a recipe's file is named with lower-case letters, digits, - and _ alone; rename it")
-    # <project>/.acp-agent/recipes/name.md
-    text = read_text(path, within=path.parents[2] if origin == "project" else None)
-    if text is None:
-        raise DocumentError("is a link to a file that does not exist")
+    if not all(re.fullmatch(_WORD, word) for word in above):
+        raise DocumentError("a folder of recipes is named with lower-case letters, digits, - and _ alone; rename it")
     from acp_agent.recipes.front_matter import parse_recipe
 
-    recipe = parse_recipe(text, name=path.stem, source=path, origin=origin, known=known)
-    if origin != "builtin":  # ours are right, and without them most sessions need no Jinja2
+    recipe = parse_recipe(_text(folder, path), name=name, source=path, origin=folder.origin, known=known)
+    if folder.origin != "builtin":  # ours are right, and without them most sessions need no Jinja2
         check(recipe)
     return recipe
+
+
+def _read_command(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> Recipe:
+    from acp_agent.recipes.claude_commands import command_name, parse_command
+
+    name = command_name(name)
+    if name in reserved or not all(re.fullmatch(_WORD, word) for word in name.split("/")):
+        raise DocumentError(f"cannot be called /{name} here")
+    return parse_command(_text(folder, path), name=name, source=path, origin=folder.origin, known=known)
+
+
+def _text(folder: RecipeFolder, path: Path) -> str:
+    text = read_text(path, within=folder.within)
+    if text is None:
+        raise DocumentError("is a link to a file that does not exist")
+    return text

@@ -130,7 +130,7 @@ class CompactionOptions:
 class Recipe:
     """One recipe.
 
-    :ivar name: what is typed after the slash.
+    :ivar name: what is typed after the slash; `github/pr` for a file in a folder.
     :ivar description: one line for lists of commands.
     :ivar body: the template, as in the file.
     :ivar body_line: the line of the file that `body` begins at, from 1.
@@ -164,6 +164,11 @@ class Recipe:
     hint: str = ""
     is_template: bool = True
     compaction: CompactionOptions | None = None
+
+    @property
+    def command(self) -> str:
+        """The name as editors are told it: one word without a slash, as they want it."""
+        return self.name.replace("/", ":")
 
     def handler(self, name: str) -> NamedHandler | None:
         """The first handler of this name, at whatever event; None where none is bound."""

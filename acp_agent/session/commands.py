@@ -43,7 +43,7 @@ UNDO = "undo"
 PREVIEW = REPORTS[0]
 """The one of these words that instructions may follow."""
 
-_COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
+_COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*(?:[:/][a-z0-9][a-z0-9_-]*)*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,13 @@ def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:
 
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
-    """What the editor offers behind a slash."""
-    return tuple(Command(recipe.name, recipe.description, _hint(recipe)) for recipe in library.recipes.values())
+    """What the editor offers behind a slash, of recipes."""
+    return tuple(Command(recipe.command, recipe.description, _hint(recipe)) for recipe in library.recipes.values())
 
 
 def _hint(recipe: Recipe) -> str:
+    if recipe.hint:
+        return recipe.hint
     names = (f"{argument.name}=…" for argument in recipe.arguments)
     words = (
         (f"{PREVIEW} [instructions] | status | undo | instructions",) if recipe.name == COMPACT else ("instructions",)

@@ -38,6 +38,7 @@ from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
+from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
 from acp_agent.tools.environment import Environment
@@ -74,6 +75,7 @@ class SessionHost:
     :ivar client: who sits at the other end; replaced when another editor opens the session.
     :ivar source: how the session was opened.
     :ivar run: what the running recipe sets.
+    :ivar recipes: those of its directory.
     """
 
     def __init__(
@@ -91,11 +93,11 @@ class SessionHost:
         self.client = client
         self.settings = settings
         self.source: Source = source
+        self._directories = tuple(directories)
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
+        self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
-        self._directories = tuple(directories)
-        self._library: RecipeLibrary | None = None
         self._asked: ActiveModel | None = None
         self._untold: list[str] = []
         self._tasks: TaskGroup | None = None
@@ -326,14 +328,7 @@ class SessionHost:
 
     async def library(self) -> RecipeLibrary:
         """The recipes of the session's directory. Read on first use: a new session does not wait for it."""
-        if self._library is None:
-            # It loads YAML and templates as well, for which the end of the process does not wait.
-            library = await anyio.to_thread.run_sync(self._services.library, self.settings, abandon_on_cancel=True)
-            for error in library.errors:
-                _log.warning("recipe left out: %s", error)
-                await self.tell(f"A recipe was left out. {error}")
-            self._library = library
-        return self._library
+        return await self.recipes.library()
 
     def doubt_settings(self) -> None:
         """A turn failed for what the user may mend in a file: the next one reads the settings anew."""

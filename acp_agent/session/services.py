@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,8 @@ class Services:
     :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
-    :ivar library: finds the recipes for such settings; touches the disk.
+    :ivar library: finds the recipes for such settings and a working directory; touches the disk.
+    :ivar recipe_signature: what is another one when a recipe of the same was changed; touches the disk, but little.
     """
 
     home: Path
@@ -36,5 +37,6 @@ class Services:
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path], Settings]
     models: Callable[[Settings], Registry]
-    library: Callable[[Settings], RecipeLibrary]
+    library: Callable[[Settings, Path], RecipeLibrary]
+    recipe_signature: Callable[[Settings, Path], Hashable]
     hooks: Callable[[Settings], Awaitable[Found]]

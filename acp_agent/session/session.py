@@ -15,14 +15,13 @@ import anyio
 from acp_agent.conversation.events import Event, LoggedEvent
 from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError
-from acp_agent.session.commands import BUILT_IN, commands
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
 from acp_agent.session.turns import SessionTurns
 from acp_agent.tools.registry import ToolRegistry
-from acp_agent.turn.updates import CommandsUpdated, ModeUpdated, Option, OptionsUpdated, TitleUpdated
+from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated
 
 EXIT_SECONDS = 1.5
 """For all hooks together that want to hear of the agent's end: who closes the wire may not be kept waiting."""
@@ -93,6 +92,7 @@ class Session:
             try:
                 async with anyio.create_task_group() as tasks:
                     self.host.run_in(tasks)
+                    tasks.start_soon(self.host.recipes.watch, lambda: self._running is None)
                     while True:
                         await self._answer(await self._mailbox.take())
             finally:
@@ -180,7 +180,7 @@ class Session:
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
         self.offered = True
-        await self.host.show(CommandsUpdated((*commands(await self.host.library()), *BUILT_IN)))
+        await self.host.recipes.show()
         if self.host.context.title is not None:
             await self.host.show(TitleUpdated(self.host.context.title))
         await self.show_usage()

@@ -100,6 +100,7 @@ class SessionTurns:
             await host.renew_settings()
             host.compaction.automatic.begin_turn()
             await host.models.begin_turn()
+            await host.recipes.renew()
             run = recipe_run(await host.library(), parts)
         except Exception:
             # Whatever is wrong with the settings or the recipes, the prompt is kept.

@@ -205,6 +205,17 @@ async def test_a_recipe_s_arguments_are_given_with_arg(tmp_path: Path) -> None:
         assert len(server.calls) == 2
 
 
+async def test_a_recipe_in_a_folder_is_named_in_either_form(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "recipes" / "github"
+    folder.mkdir(parents=True)
+    (folder / "pr.md").write_text(NOTE)
+    async with model_server([Reply("So."), Reply("So.")], "openai") as server:
+        assert (await asked(server, tmp_path, "run", "-r", "github/pr", "--arg", "depth=two", "more")).code == 0
+        assert (await asked(server, tmp_path, "run", "-r", "github:pr", "--arg", "depth=two", "more")).code == 0
+        assert [asked_last(call.body) for call in server.calls] == ["Explain, two deep: more"] * 2
+        assert "needs the argument `depth`" in one_sentence(await asked(server, tmp_path, "run", "-r", "github/pr"))
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize("command", ["run Hi.", "sessions", "demo"])
 async def test_output_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path, command: str) -> None:

@@ -1,0 +1,99 @@
+"""`SessionRecipes`: one session's recipes, read when they are needed, and again when a file has changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.session.commands import BUILT_IN, commands
+from acp_agent.session.services import Services
+from acp_agent.turn.updates import Command, CommandsUpdated
+
+if TYPE_CHECKING:
+    from acp_agent.config import Settings
+    from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.session.host import SessionHost
+
+WATCH_SECONDS = 2.0
+"""Between two looks at the folders of a session that does nothing; one takes less than a millisecond."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionRecipes:
+    """Keeps the recipes of one session as they are on the disk, and the editor's list of commands with them.
+
+    :param cwd: absolute path of the session's working directory.
+    """
+
+    def __init__(self, host: SessionHost, services: Services, cwd: Path) -> None:
+        self._host = host
+        self._services = services
+        self._cwd = cwd
+        self._lock = anyio.Lock()
+        self._library: RecipeLibrary | None = None
+        self._signature: Hashable = None
+        self._settings: Settings | None = None
+        self._told: frozenset[str] = frozenset()
+        self._offered: tuple[Command, ...] | None = None
+
+    async def library(self) -> RecipeLibrary:
+        """The recipes as they were last read. Read on first use: a new session does not wait for it."""
+        async with self._lock:
+            return self._library or await self._read()
+
+    async def show(self) -> None:
+        """Tell the editor which commands there are."""
+        self._offered = (*commands(await self.library()), *BUILT_IN)
+        await self._host.show(CommandsUpdated(self._offered))
+
+    async def renew(self) -> None:
+        """Read the recipes again where one was changed since, and tell the editor where the commands are others."""
+        async with self._lock:
+            if self._library is None:
+                return
+            signature = await self._look()
+            if signature == self._signature and self._settings is self._host.settings:
+                return
+            library = await self._read()
+        if self._offered is not None and (*commands(library), *BUILT_IN) != self._offered:
+            await self.show()
+
+    async def watch(self, idle: Callable[[], bool]) -> None:
+        """Renew every now and then, while nothing else is done.
+
+        :param idle: whether no turn runs; a turn renews by itself when it begins.
+        """
+        while True:
+            await anyio.sleep(WATCH_SECONDS)
+            if not idle():
+                continue
+            try:
+                await self.renew()
+            except Exception:
+                # The prompt that needs a recipe says what is wrong, to somebody who can read it.
+                _log.exception("could not look for changed recipes")
+
+    async def _read(self) -> RecipeLibrary:
+        settings = self._host.settings
+        # Looked at before, so that a change meanwhile is another signature.
+        self._signature = await self._look()
+        # It loads YAML and templates as well, for which the end of the process does not wait.
+        library = await anyio.to_thread.run_sync(self._services.library, settings, self._cwd, abandon_on_cancel=True)
+        self._library, self._settings = library, settings
+        told, self._told = self._told, frozenset(map(str, library.errors))
+        for error in library.errors:
+            if str(error) not in told:
+                _log.warning("recipe left out: %s", error)
+                await self._host.tell(f"A recipe was left out. {error}")
+        return library
+
+    async def _look(self) -> Hashable:
+        return await anyio.to_thread.run_sync(
+            self._services.recipe_signature, self._host.settings, self._cwd, abandon_on_cancel=True
+        )

@@ -1,0 +1,92 @@
+"""Commands that were written for Claude Code, as recipes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.config.document import DocumentError
+from acp_agent.recipes import Known, Recipe, RecipeLibrary
+from acp_agent.recipes.claude_commands import command_name, parse_command
+
+KNOWN = Known({}, ("shell", "read", "edit", "write", "grep"), {"compact": ("turn_end", "x")}, providers=("openai",))
+FREE = {"grep", "read"}
+
+
+def parse(front_matter: str, body: str = "Do it.") -> Recipe:
+    text = f"---\n{front_matter}\n---\n{body}"
+    return parse_command(text, name="note", source=Path("/c/note.md"), origin="user", known=KNOWN)
+
+
+def test_its_keys_are_understood_as_they_are_written_there(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    recipe = parse(
+        'description: "Fix: all"\nargument-hint: [issue] [priority]\nmodel: openai/gpt-5\n'
+        "allowed-tools: Bash(git add:*), Bash(npm run test), Edit, Task\ndisable-model-invocation: true"
+    )
+    assert (recipe.description, recipe.hint, recipe.model) == ("Fix: all", "[issue] [priority]", "openai/gpt-5")
+    assert recipe.allowed_commands == ("git add", "git add *", "npm run test")
+    assert set(recipe.allowed_tools or ()) == {"shell", "edit", *FREE}
+    assert not recipe.is_template
+    assert "no tool like Task" in caplog.text
+    assert "`disable-model-invocation` is not understood" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("said", "tools", "commands"),
+    [
+        ("Bash", {"shell"}, ("*",)),
+        ("Bash(*), Bash(ls:*)", {"shell"}, ("*", "ls", "ls *")),
+        ("[Read, Write]", {"write"}, None),
+        ("\n  - Read\n  - Bash(ls)", {"shell"}, ("ls",)),
+        ("Read, WebFetch", set[str](), None),
+        ("mcp__github__create_issue", set[str](), None),
+    ],
+)
+def test_its_tools_become_ours(said: str, tools: set[str], commands: tuple[str, ...] | None) -> None:
+    recipe = parse(f"allowed-tools: {said}")
+    assert (set(recipe.allowed_tools or ()), recipe.allowed_commands) == (tools | FREE, commands)
+
+
+@pytest.mark.parametrize("model", ["opus", "claude-sonnet-4-5", "inherit", "nobody/model"])
+def test_a_model_that_is_not_ours_is_left_out(model: str) -> None:
+    assert parse(f"model: {model}").model is None
+
+
+def test_a_command_that_says_nothing_of_itself_has_its_first_line_as_description() -> None:
+    recipe = parse_command("# Hello\nx", name="note", source=Path("/c/note.md"), origin="user", known=KNOWN)
+    assert (recipe.description, recipe.hint, recipe.allowed_tools) == ("Hello", "", None)
+
+
+def test_what_cannot_be_used_is_left_out_and_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    for name, text in {"empty": "---\n---\n", "compact": "x", "größe": "x", "open": "---\nx", "Good One": "x"}.items():
+        (folder / f"{name}.md").write_text(text)
+    (folder / "latin.md").write_bytes("größe".encode("latin-1"))
+    (folder / "pin.md").write_text("x")
+    found = RecipeLibrary.discover(
+        tmp_path / "none", None, None, {}, required_hooks=KNOWN.required_hooks, reserved=["pin"], claude_user_dir=folder
+    )
+    assert list(found.recipes) == ["good-one"]
+    assert found.errors == ()
+    assert caplog.text.count("is left out: it ") == 6
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_whatever_stands_between_the_fences_is_read_or_refused_and_never_a_crash(front_matter: str) -> None:
+    try:
+        recipe = parse(front_matter)
+    except DocumentError:
+        return
+    assert recipe.description
+
+
+def test_a_name_is_written_as_ours_are() -> None:
+    assert command_name("Team/Fix It.v2") == "team/fix-it-v2"
