@@ -82,10 +82,10 @@ class SessionRecipes:
     async def _read(self) -> RecipeLibrary:
         settings = self._host.settings
         # Looked at before, so that a change meanwhile is another signature.
-        self._signature = await self._look()
+        signature = await self._look()
         # It loads YAML and templates as well, for which the end of the process does not wait.
         library = await anyio.to_thread.run_sync(self._services.library, settings, self._cwd, abandon_on_cancel=True)
-        self._library, self._settings = library, settings
+        self._library, self._settings, self._signature = library, settings, signature
         told, self._told = self._told, frozenset(map(str, library.errors))
         for error in library.errors:
             if str(error) not in told:
