@@ -13,9 +13,10 @@ from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import Stopped, run_calls
 from acp_agent.turn.host import TurnHost, TurnLimits
 
-CUT_OFF = "Your last answer was cut off because the context window was full."
-COMPACTED = "The earlier part of the conversation has been compacted. "
-GO_ON = "Go on exactly where the answer stopped, and do not repeat what it says."
+_CUT_OFF = "Your last answer was cut off because the context window was full."
+_EXACTLY = "Go on exactly where the answer stopped, and do not repeat what it says."
+GO_ON = f"{_CUT_OFF} The earlier part of the conversation has been compacted. {_EXACTLY}"
+GO_ON_IN_THE_SAME = f"{_CUT_OFF} {_EXACTLY}"
 
 MADE_SHORT = (
     "It was made short in this turn already, and is still too large; what may help is a new session, or a model that "
@@ -118,7 +119,7 @@ async def _keep_partial(host: TurnHost) -> bool:
 
 
 async def _ask_to_go_on(host: TurnHost, *, compacted: bool = True) -> None:
-    await host.append(ContinuationAsked(new_id("msg"), f"{CUT_OFF} {COMPACTED if compacted else ''}{GO_ON}"))
+    await host.append(ContinuationAsked(new_id("msg"), GO_ON if compacted else GO_ON_IN_THE_SAME))
 
 
 async def _make_room(host: TurnHost, error: ContextOverflowError) -> bool:

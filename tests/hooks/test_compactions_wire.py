@@ -1,0 +1,173 @@
+"""What hooks may do to a compaction: veto it, put it off, write its summary, add to its prompt, and hear of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, desk
+from support.client import AgentError
+from support.compactions import asked_last, is_summary_request, shown_compactions
+from support.models import Reply, Usage
+
+NO_BACKGROUND = {"compaction": {"prepare": False}}
+HOOK = """\
+import json
+from pathlib import Path
+from acp_agent.hooks import *
+
+HEARD = Path(__file__).parents[2] / "heard.jsonl"
+
+def note(event, **facts):
+    with HEARD.open("a") as file:
+        file.write(json.dumps({"event": event.name, **facts}) + "\\n")
+
+@hook("before_compaction")
+async def before(event, services):
+    note(event, reason=event.reason, input=event.input_tokens, limit=event.context_limit, said=event.instructions)
+    return ANSWER
+
+@hook("after_compaction")
+async def after(event, services):
+    note(event, reason=event.reason, input=event.input_tokens, output=event.output_tokens, summary=event.summary)
+    return Outcome.block("too late")
+
+@hook("session_start")
+async def start(event, services):
+    note(event, source=event.source)
+    return Outcome(context=("The week ends on Friday.",)) if event.source == "compact" else None
+"""
+
+
+def with_hook(home: Path, answer: str) -> None:
+    folder = home / "state" / "hooks"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "compactions.py").write_text(HOOK.replace("ANSWER", answer))
+
+
+def heard(home: Path) -> list[dict[str, Any]]:
+    path = home / "heard.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def names(home: Path) -> list[str]:
+    return [str(event["event"]) for event in heard(home)]
+
+
+async def test_a_veto_of_a_compaction_by_hand_is_told_and_nothing_is_shown_or_changed(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome.block("Not on Fridays.")')
+    async with desk(tmp_path) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact keep the prices")
+        assert shown_compactions(it.agent) == []
+        assert "A hook did not allow the compaction. Not on Fridays." in it.agent.text()
+        asked = next(event for event in heard(tmp_path) if event["event"] == "before_compaction")
+        assert (asked["reason"], asked["limit"], asked["said"]) == ("manual", 20_000, "keep the prices")
+        assert it.asked == 0
+        await it.prompt("Two?", Reply("Yes."))
+        assert LONG in str(it.last)
+        assert "context_swapped" not in it.logged()
+        assert "after_compaction" not in names(tmp_path)
+
+
+async def test_a_hook_s_summary_takes_the_place_of_a_model_s_and_costs_nothing(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.prompt("One?", Reply(LONG, usage=Usage(7_000, 400)))
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (
+            ["in_progress", "completed"],
+            "# Goal\nA cart, says the hook.",
+        )
+        assert it.asked == 0
+        await it.prompt("Two?", Reply("Yes."))
+        assert "A cart, says the hook." in str(it.last)
+        assert LONG not in str(it.last)
+        # Whoever hears of it afterwards is told the tokens from before; what they answer is dropped.
+        [after] = [event for event in heard(tmp_path) if event["event"] == "after_compaction"]
+        assert (after["input"], after["output"], after["summary"]) == (7_000, 400, "# Goal\nA cart, says the hook.")
+        # The session starts anew with its compacted context.
+        assert names(tmp_path)[-3:] == ["before_compaction", "after_compaction", "session_start"]
+        assert heard(tmp_path)[-1]["source"] == "compact"
+        assert "The week ends on Friday." in str(it.last)
+
+
+async def test_a_blank_summary_is_as_none_and_what_a_hook_adds_is_part_of_the_request(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome(summary=" \\n", context=("Name every price.",))')
+    async with desk(tmp_path, Reply(SUMMARY)) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
+        [request] = [call for call in it.server.calls if is_summary_request(call.body)]
+        assert "Name every price." in asked_last(request.body)
+
+
+async def test_a_veto_at_the_threshold_lets_the_turn_go_on_and_is_asked_for_once(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome.block("Later.")')
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(THRESHOLD)
+        await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD, 5)))
+        assert (it.asked, shown_compactions(it.agent)) == (0, [])
+        assert LONG in str(it.last)
+        assert names(tmp_path).count("before_compaction") == 1
+
+
+async def test_a_compaction_that_is_put_off_until_the_turn_ends_is_done_then(tmp_path: Path) -> None:
+    with_hook(tmp_path, "Outcome(defer=Defer())")
+    async with desk(tmp_path, Reply(SUMMARY), config=NO_BACKGROUND) as it:
+        await it.filled(THRESHOLD)
+        await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD, 5)))
+        assert LONG in str(it.last)
+        assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
+        assert names(tmp_path).count("before_compaction") == 1
+        await it.prompt("Three?", Reply("Third."))
+        assert LONG not in str(it.last)
+
+
+async def test_a_compaction_that_is_put_off_by_tokens_waits_for_them(tmp_path: Path) -> None:
+    with_hook(tmp_path, "Outcome(defer=Defer(tokens=1_000))")
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(THRESHOLD)
+        await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD + 500, 5)))
+        await it.prompt("Three?", Reply("Third.", usage=Usage(THRESHOLD + 500, 5)))
+        assert names(tmp_path).count("before_compaction") == 1
+        await it.prompt("Four?", Reply("Fourth.", usage=Usage(OUT_OF_ROOM, 5)))
+        await it.prompt("Five?", Reply("Fifth.", usage=Usage(OUT_OF_ROOM, 5)))
+        assert names(tmp_path).count("before_compaction") == 2
+        assert (it.asked, shown_compactions(it.agent)) == (0, [])
+
+
+async def test_a_summary_in_the_background_is_asked_for_before_it_is_written_and_not_again(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
+    async with desk(tmp_path) as it:
+        await it.filled(PREPARE)
+        await it.prompt("Two?", Reply("Second.", usage=Usage(PREPARE, 5)))
+        if not shown_compactions(it.agent):  # it may have been in time for the end of that turn
+            await it.ready()
+        await it.prompt("Three?", Reply("Third."))
+        assert it.asked == 0
+        assert shown_compactions(it.agent)[0].text == "# Goal\nA cart, says the hook."
+        assert names(tmp_path).count("before_compaction") == 1
+
+
+@pytest.mark.parametrize("told", ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"])
+async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_then_to_a_clear_error(
+    tmp_path: Path, told: str
+) -> None:
+    with_hook(tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None')
+    refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(8_000)
+        it.answers += [refusal, refusal]
+        with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Never\."):
+            await it.prompt("Two?")
+        assert it.answers == []
+        assert (it.asked, shown_compactions(it.agent)) == (0, [])
+        assert names(tmp_path).count("before_compaction") == 1
+        # Nothing is lost: the next turn has the whole conversation.
+        await it.prompt("Three?", Reply("Third."))
+        assert LONG in str(it.last)
