@@ -311,13 +311,15 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
     program(project / "0", ANSWERS.format("echo session_start"))
     program(user / "off", ANSWERS.format("touch ran; echo Stop"))
     (user / "off.disable").touch()
-    for name in ("old.disable", "x.py", "x.yaml", "x.yml", "README.md", ".hidden"):
+    for name in ("old.disable", "README.md", ".hidden"):
+        program(user / name, ANSWERS.format("touch ran; echo Stop"))
+    for name in ("x.py", "x.yaml", "x.yml"):  # of these the text is read, whatever their mode says
         program(user / name, ANSWERS.format("touch ran; echo Stop"))
     program(user / "notes", "not a program", 0o644)
     (user / "folder").mkdir()
     (tmp_path / "home" / "config.yaml").write_text("hooks: {Stop: [{command: 'true', timeout: 3, on_error: block}]}\n")
     found = await discover(settings(tmp_path))
-    assert found.errors == ()
+    assert [str(error).split(":")[0].removeprefix(f"{user}/") for error in found.errors] == ["x.py", "x.yaml", "x.yml"]
     assert [(hook.name, hook.origin, hook.events) for hook in found.hooks] == [
         ("true", "config", {"agent_stop"}),
         ("a", "user", {"turn_end", "agent_stop"}),
