@@ -71,29 +71,30 @@ def view_of(tools: ToolRegistry, call: ToolCall) -> CallView:
 async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Ending:
     view = view_of(tools, call)
     stop: str | None = None
+    added: tuple[str, ...] = ()
     try:
         _allowed_tool(tools, call, limits)
         hooked = await host.before_call(call, view)
-        stop = hooked.stop
+        stop, added = hooked.stop, hooked.context
         if hooked.blocks:
             raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
         if stop is not None:
             raise ToolError(f"A hook ended the turn before this call ran. {stop}".rstrip())
-        asked = call if hooked.tool_input is None else replace(call, arguments=hooked.tool_input)
+        asked = call
+        if hooked.tool_input is not None:
+            asked = replace(call, arguments=hooked.tool_input)
+            arguments = json.dumps(asked.arguments, ensure_ascii=False)
+            added = (f"A hook changed the arguments of this call to: {arguments}", *added)
         prepared = await _allowed_tool(tools, asked, limits).prepare(asked.arguments, host.environment())
         view = prepared.view
         if await _refusal(host, asked, prepared, hooked) == "cancelled":
             return "cancelled"
         await host.show(CallStarted(call.id, view))
         outcome = await prepared.run(_Reporter(host, call.id).report)
-        if asked is not call:
-            arguments = json.dumps(asked.arguments, ensure_ascii=False)
-            outcome = _with_texts(outcome, (f"A hook changed the arguments of this call to: {arguments}",))
-        outcome = _with_texts(outcome, hooked.context)
         try:
             after = await host.after_call(asked, outcome)
         except anyio.get_cancelled_exc_class():
-            await _finish(host, asked, outcome)  # it has run, and what it did is not undone
+            await _finish(host, call, _with_texts(outcome, added))  # it has run, and what it did is not undone
             raise
         stop = after.stop
         outcome = _after_hooks(outcome, after)
@@ -103,7 +104,7 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
         outcome = _failed(view, str(error))
     except Exception as error:
         outcome = _failed(view, log_failure(_log, f"{call.name} failed inside the agent", error))
-    await _finish(host, call, outcome)
+    await _finish(host, call, _with_texts(outcome, added))
     return "answered" if stop is None else Stopped(stop)
 
 

@@ -80,7 +80,7 @@ async def test_hooks_written_for_claude_code_guard_change_and_judge_calls(tmp_pa
         assert (remove.text, remove.is_error) == ("A hook refused this call. Never delete.", True)
         assert pwd.text == "A hook refused this call. You know where you are."
         assert "\nONE TWICE\n" in echo.text
-        assert "IT IS MONDAY." in true.text
+        assert "\nIt is Monday." in true.text
         asked = permissions(it.agent)
         told = [json.loads(line) for line in (it.folder / "told.jsonl").read_text().splitlines()]
         assert len(asked) == 1
