@@ -145,10 +145,15 @@ class AutoCompaction:
             # It was prepared for less than what was refused, and leaves too much behind it.
             await self._compact(await self._order(wanted, active))
 
-    async def on_request(self, active: ActiveModel) -> None:
+    async def on_request(self, active: ActiveModel, instructions: str = "") -> None:
         """Compact since a hook asked for it: somebody wants it, however often it has failed. A failure is shown, and
-        the turn goes on."""
-        await self._compact(await self._order(Wanted("hook"), active), asked_for=True)
+        the turn goes on.
+
+        :param instructions: what the hook wants kept in mind.
+        """
+        if instructions:  # of which what is being prepared knows nothing
+            await self.preparation.drop()
+        await self._compact(await self._order(Wanted("hook", instructions=instructions), active), asked_for=True)
 
     async def end_turn(self) -> None:
         """Put a prepared summary in its place between two turns."""

@@ -93,9 +93,12 @@ class SessionCompaction:
         steps = self.compactor.service.ladder(order.policy)
         return partial(preparation.result, good=lambda prepared: will_do(order, prepared, self.context, steps))
 
-    async def on_request(self) -> None:
-        """Compact since a hook asked for it."""
-        await self.automatic.on_request(await self._active())
+    async def on_request(self, instructions: str = "") -> None:
+        """Compact since a hook asked for it.
+
+        :param instructions: what it wants kept in mind.
+        """
+        await self.automatic.on_request(await self._active(), instructions)
 
     async def replace(self, messages: Sequence[Message]) -> ContextSwapped:
         """Put a hook's messages in the place of the conversation.
@@ -117,13 +120,15 @@ class SessionCompaction:
             await host.show_usage()
         return swaps[-1]
 
-    async def summary(self) -> str | None:
+    async def summary(self, instructions: str = "") -> str | None:
         """A summary of the conversation, which stays as it is.
 
+        :param instructions: what whoever wants it wants kept in mind.
         :returns: None where there is nothing to summarise, or no recipe that does it.
         :raises AgentError: none was written.
         """
-        order = await self.orders.automatic(Wanted("hook"), await self._active())
+        wanted = Wanted("hook", instructions=instructions)
+        order = await self.orders.automatic(wanted, await self._active())
         prepared = None if order is None else await self.compactor.prepare(order, ModelCalls(order.call))
         return None if prepared is None else prepared.result.summary
 

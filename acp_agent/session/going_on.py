@@ -48,9 +48,9 @@ class GoingOn:
         compaction = self._host.compaction
         match outcome.action:
             case Compact():
-                await compaction.on_request()
+                await compaction.on_request(outcome.action.instructions)
             case Summarize():
-                if summary := await compaction.summary():
+                if summary := await compaction.summary(outcome.action.instructions):
                     await self._note(summary)
             case Replace():
                 await compaction.replace(outcome.action.messages)

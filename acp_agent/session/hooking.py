@@ -67,7 +67,7 @@ class SessionHooks:
         self._recipe_first: Sequence[Hook] = ()
         self._answers = 0
         self._started: anyio.Event | None = None
-        self._wants_compaction = False
+        self._wants_compaction: Compact | None = None
 
     def begin_run(self, run: RecipeRun | None) -> None:
         """A prompt is being answered.
@@ -172,9 +172,9 @@ class SessionHooks:
 
     # --- what they want ---
 
-    def take_compaction(self) -> bool:
-        """Whether a hook wanted a compaction at an event at which none can be done; asked once for each."""
-        wanted, self._wants_compaction = self._wants_compaction, False
+    def take_compaction(self) -> Compact | None:
+        """The compaction that a hook wanted at an event at which none can be done; given once."""
+        wanted, self._wants_compaction = self._wants_compaction, None
         return wanted
 
     async def add(self, texts: Sequence[str]) -> None:
@@ -199,7 +199,7 @@ class SessionHooks:
         for notice in outcome.notices:
             await self._host.tell(notice)
         if name in _AMID_A_TURN and isinstance(outcome.action, Compact):
-            self._wants_compaction = True
+            self._wants_compaction = outcome.action
         return outcome
 
     async def _ready(self) -> Dispatcher:

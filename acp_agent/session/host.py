@@ -205,8 +205,9 @@ class SessionHost:
 
     async def compact_for_hooks(self) -> None:
         """Compact where a hook wanted it at an event at which it could not be done."""
-        if self.hooks.take_compaction():
-            await self.compaction.on_request()
+        wanted = self.hooks.take_compaction()
+        if wanted is not None:
+            await self.compaction.on_request(wanted.instructions)
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:
         """Whether this answer was cut off because the window was full."""

@@ -36,6 +36,7 @@ class Wanted:
     :ivar must_fit: whether the request cannot be sent as it is.
     :ivar refused: what a provider said there was too much of, whatever we count.
     :ivar window: tokens, by our count, that it has to fit into; None for the model's window.
+    :ivar instructions: what a hook wants kept in mind.
     """
 
     trigger: CompactionTrigger
@@ -43,6 +44,7 @@ class Wanted:
     must_fit: bool = False
     refused: OverflowLimit | None = None
     window: int | None = None
+    instructions: str = ""
 
 
 class Orders:
@@ -66,7 +68,7 @@ class Orders:
         :raises RecipeError: see `_order`.
         """
         recipe = (await self._host.library()).get(COMPACT)
-        return None if recipe is None else await self._order(RecipeRun(recipe, "", ()), wanted, active)
+        return None if recipe is None else await self._order(RecipeRun(recipe, wanted.instructions, ()), wanted, active)
 
     async def _order(self, run: RecipeRun, wanted: Wanted, active: ActiveModel) -> Order:
         """The order for a compaction with this recipe.

@@ -38,7 +38,7 @@ class SessionHooks:
         return nothing
 
     def begin_run(self, run): pass
-    def take_compaction(self): return False
+    def take_compaction(self): return None
     async def usage(self): return TokenUsage()
     async def summary_written(self, run, summary): return Outcome(action=replace(run.swap, summary=summary))
 """

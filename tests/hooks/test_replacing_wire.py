@@ -27,7 +27,7 @@ import json, sys
 if sys.argv[1] == "hook":
     print("agent_stop")
 elif "sum up" in str(json.load(sys.stdin)["messages"][-2]):
-    print(json.dumps({{"action": "summary"}}))
+    print(json.dumps({{"action": "summary", "instructions": "Mind the prices."}}))
 """
 
 
@@ -78,5 +78,6 @@ async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(t
         await it.prompt("Now sum up", Reply("I will."))
         assert SUMMARY in it.agent.text()
         assert (it.asked, shown_compactions(it.agent)) == (1, [])
+        assert any(call.mentions("Mind the prices.") for call in it.server.calls)
         await it.prompt("Two?", Reply("Second."))
         assert LONG in json.dumps(it.last)
