@@ -18,6 +18,7 @@ APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
 HOME_VARIABLE = "ACP_AGENT_HOME"
 PROJECT_FOLDER = ".acp-agent"
+CLAUDE_FOLDER = ".claude"
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
