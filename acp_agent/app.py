@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
-from acp_agent.config.home import project_dir, user_home
+from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.peer import Peer
@@ -34,16 +34,17 @@ from acp_agent.tools.registry import ToolRegistry, default_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.hooks.contract import Origin
     from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.folders import RecipeFolder
     from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.model import Recipe
 
 DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
-CLAUDE = ".claude"
 CLAUDE_COMMANDS = "commands"
-"""Claude Code's folder, in the user's home and in a project."""
+"""Of Claude Code's folder, in the user's home and in a project."""
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
@@ -61,7 +62,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     strategies = _Choices(compaction)
 
-    def library(settings: Settings, cwd: Path) -> RecipeLibrary:
+    def library(settings: Settings, cwd: Path, trusts: Callable[[Recipe], bool]) -> RecipeLibrary:
         from acp_agent.recipes.library import RecipeLibrary
         from acp_agent.recipes.model import Known
 
@@ -73,17 +74,18 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
             (*BUILT_IN_PROVIDERS, *settings.providers),
             handler_params(),
         )
-        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, [command.name for command in BUILT_IN])
+        reserved = [command.name for command in BUILT_IN]
+        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, reserved, trusts)
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
         from acp_agent.recipes.folders import signature
 
         return signature(recipe_folders(env, settings, cwd))
 
-    async def hooks(settings: Settings) -> Found:
+    async def hooks(settings: Settings, origins: Collection[Origin]) -> Found:
         from acp_agent.hooks.discovery import discover
 
-        return await discover(settings)
+        return await discover(settings, origins)
 
     return Services(
         home=home_dir(env),
@@ -95,6 +97,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         library=library,
         recipe_signature=recipe_signature,
         hooks=hooks,
+        project_places=lambda settings, cwd: project_places(env, settings, cwd),
     )
 
 
@@ -108,16 +111,36 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
     from acp_agent.recipes.library import builtin_recipes_dir
 
     folders = [RecipeFolder("builtin", builtin_recipes_dir())]
-    home, claude = user_home(env), project_dir(cwd, CLAUDE)
+    home, (project, claude) = user_home(env), _projects(env, settings, cwd)
     if home is not None:
-        folders.append(RecipeFolder("user", home / CLAUDE / CLAUDE_COMMANDS, "claude"))
-    if claude is not None and (home is None or claude.resolve() != (home / CLAUDE).resolve()):
+        folders.append(RecipeFolder("user", home / CLAUDE_FOLDER / CLAUDE_COMMANDS, "claude"))
+    if claude is not None:
         folders.append(RecipeFolder("project", claude / CLAUDE_COMMANDS, "claude"))
     folders.append(RecipeFolder("user", settings.home / RECIPES))
-    project = project_dir(cwd)
-    if project is not None and project.resolve() != settings.home.resolve():
+    if project is not None:
         folders.append(RecipeFolder("project", project / RECIPES))
     return tuple(folders)
+
+
+def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path, ...]:
+    """The folders from which a session has hooks and recipes that are a project's, as of now: those that exist of its
+    `.acp-agent` and its `.claude`.
+
+    :param env: environment variables.
+    :param cwd: absolute path of the session's working directory.
+    """
+    places = (settings.project, *_projects(env, settings, cwd))
+    return tuple(dict.fromkeys(place for place in places if place is not None))
+
+
+def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path | None, Path | None]:
+    """The project's `.acp-agent` and its `.claude`, where there are any that are not the user's own."""
+    project, claude, home = project_dir(cwd), project_dir(cwd, CLAUDE_FOLDER), user_home(env)
+    if project is not None and project.resolve() == settings.home.resolve():
+        project = None
+    if claude is not None and home is not None and claude.resolve() == (home / CLAUDE_FOLDER).resolve():
+        claude = None
+    return project, claude
 
 
 class _Choices(Collection[str]):

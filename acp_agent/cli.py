@@ -59,6 +59,12 @@ def _parser() -> argparse.ArgumentParser:
 
     _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
 
+    trust = commands.add_parser("trust", help="allow the hooks and recipes of a project to run")
+    what = trust.add_mutually_exclusive_group()
+    what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
+    what.add_argument("--list", action="store_true", help="show what is allowed")
+    what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser

@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import cast, get_args
 
 from acp_agent.app import DATABASE, open_database, start_logging_at_home
+from acp_agent.commands.trust import brought_by
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.document import did_you_mean
+from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, Text, UserMessage
 from acp_agent.errors import AgentError, HookError
 from acp_agent.hooks.answers import as_answer
 from acp_agent.hooks.claude import TOOLS, with_our_keys
-from acp_agent.hooks.contract import Hook, OnError, Origin, Services, Summary
-from acp_agent.hooks.discovery import Found, discover
+from acp_agent.hooks.contract import ORIGINS, Hook, OnError, Origin, Services, Summary
+from acp_agent.hooks.discovery import Found, discover, project_files
 from acp_agent.hooks.dispatcher import Dispatcher, in_order
 from acp_agent.hooks.events import (
     ALIASES,
@@ -48,6 +50,7 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.executables import ExecutableHook
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
+from acp_agent.session.trusting import advice
 from acp_agent.storage.store import SessionStore
 
 SESSION = "sess_test"
@@ -65,21 +68,35 @@ async def run(arguments: argparse.Namespace) -> int:
     start_logging_at_home(os.environ)
     settings = load_settings(os.environ, Path.cwd(), providers=BUILT_IN_PROVIDERS)
     event = _event(arguments) if arguments.action == "test" else None
-    found = await discover(settings)
+    trusted = _is_trusted(settings)
+    found = await discover(settings, ORIGINS if trusted else [origin for origin in ORIGINS if origin != "project"])
     for error in found.errors:
         print(f"acp-agent: {error}", file=sys.stderr)
     if event is None:
-        _list(found, as_json=arguments.json)
+        _list(found, () if trusted else _untrusted(settings), as_json=arguments.json)
         return 1 if found.errors else 0
+    if not trusted:
+        print(f"acp-agent: The project's hooks were not asked. {_advice()}", file=sys.stderr)
     failed = await _test(event, found, settings, as_json=arguments.json)
     return 1 if found.errors or failed else 0
+
+
+def _is_trusted(settings: Settings) -> bool:
+    """Whether nothing of the project's hooks would have to be allowed first: listing them runs them."""
+    found = [each for each in brought_by(settings, Path.cwd()) if each.place == settings.project and each.has_hooks]
+    store = TrustStore(settings.home)
+    return all(store.trusts(each) for each in found)
+
+
+def _advice() -> str:
+    return advice([str(Path.cwd())])
 
 
 # --- list ---
 
 
-def _list(found: Found, *, as_json: bool) -> None:
-    listed = [_description(hook) for hook in in_order(found.hooks)]
+def _list(found: Found, untrusted: Sequence[JsonObject], *, as_json: bool) -> None:
+    listed = [*(_description(hook) for hook in in_order(found.hooks)), *untrusted]
     if as_json:
         print(json.dumps(listed, ensure_ascii=False, indent=2))
     elif not listed:
@@ -88,7 +105,10 @@ def _list(found: Found, *, as_json: bool) -> None:
         for entry in listed:
             events = ", ".join(cast("list[str]", entry["events"]))
             matcher = f"  {entry['matcher']}" if entry["matcher"] else ""
-            print(f"{entry['origin']:<8} {entry['name']}  {events}{matcher}\n         {entry['source']}")
+            trust = "" if entry["trusted"] else "  (not trusted)"
+            print(f"{entry['origin']:<8} {entry['name']}  {events}{matcher}{trust}\n         {entry['source']}")
+        if untrusted:
+            print(_advice())
 
 
 def _description(hook: Hook) -> JsonObject:
@@ -100,7 +120,20 @@ def _description(hook: Hook) -> JsonObject:
         "source": hook.source,
         "timeout": hook.time_limit,
         "on_error": hook.on_error,
+        "trusted": True,
     }
+
+
+def _untrusted(settings: Settings) -> tuple[JsonObject, ...]:
+    """What the project brings; files are not asked what they want, since that would run them."""
+    commands = (ExecutableHook.of_command(command, "") for command in settings.hooks if command.origin == "project")
+    described: list[JsonObject] = [{**_description(hook), "trusted": False} for hook in commands]
+    nobody_knows: JsonObject = {"events": [], "matcher": "", "timeout": None, "on_error": None, "trusted": False}
+    described += (
+        {"origin": "project", "name": path.name, "source": str(path), **nobody_knows}
+        for path in project_files(settings)
+    )
+    return tuple(described)
 
 
 # --- test ---

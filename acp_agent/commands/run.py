@@ -125,9 +125,9 @@ async def _prepare(arguments: argparse.Namespace, session: Session, words: str) 
     text = words
     if name := _recipe(arguments):
         library = await session.host.library()
-        recipe = library.get(name)
+        recipe = library.known.get(name.replace(":", "/"))
         if recipe is None:
-            raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.recipes)}.")
+            raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
         given = named_values(recipe, arguments.arguments) if arguments.command == "run" else {}
         text = f"/{name} {join_arguments(given, words)}".rstrip()
     elif arguments.arguments:

@@ -20,6 +20,8 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
+from acp_agent.session.client import TrustQuestion
+from acp_agent.session.trusting import advice
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.local_files import LocalFiles
@@ -151,6 +153,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import hooks
 
         return hooks.run
+    if name == "trust":
+        from acp_agent.commands import trust
+
+        return trust.run
     if name == "demo":
         from acp_agent.commands import demo
 
@@ -229,6 +235,23 @@ class TerminalClient:
             return "reject_once"
         answer = await anyio.to_thread.run_sync(input, "  Allow? [y]es, [a]lways, [n]o: ", abandon_on_cancel=True)
         choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}
+        return choices.get(answer.strip().lower()[:1], "reject_once")
+
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        """Ask at the terminal; without one, say how to allow it."""
+        self._aside(f"? {question.view.title}")
+        for project in question.projects:
+            self._aside(f"  {project}")
+        if not sys.stdin.isatty():
+            self._aside(f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
+            return "reject_once"
+        self._aside(question.text)
+        answer = await anyio.to_thread.run_sync(
+            input,
+            "  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ",
+            abandon_on_cancel=True,
+        )
+        choices: dict[str, Answer] = {"a": "allow_always", "s": "allow_once"}
         return choices.get(answer.strip().lower()[:1], "reject_once")
 
     def end(self) -> None:

@@ -6,15 +6,16 @@ Knows which file is of which kind; what a kind is, its own module does.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from acp_agent.config import Settings
+from acp_agent.config import HookCommand, Settings
 from acp_agent.errors import HookError
-from acp_agent.hooks.contract import TIME_LIMIT, Hook, Origin
+from acp_agent.hooks.contract import ORIGINS, TIME_LIMIT, Hook, Origin
 
 FOLDER = "hooks"
 DISABLED = ".disable"
@@ -33,17 +34,19 @@ class Found:
     errors: tuple[HookError, ...] = ()
 
 
-async def discover(settings: Settings) -> Found:
+async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) -> Found:
     """Look for all of them: the commands of the configuration files, then what installed packages bring, then the files
     of the user's folder and of the project's, each folder's by name. Files are read, and programs asked what they want,
-    side by side."""
-    from acp_agent.hooks import plugins
+    side by side.
 
+    :param origins: whose hooks to look for. A project's are a stranger's code, which runs here already.
+    """
     project = str(settings.project.parent) if settings.project else ""
-    folders: list[tuple[Path, Origin]] = [(settings.home / FOLDER, "user")]
-    if settings.project:
-        folders.append((settings.project / FOLDER, "project"))
-    files: list[tuple[Path, Origin]] = [(path, origin) for folder, origin in folders for path in _enabled(folder)]
+    files: list[tuple[Path, Origin]] = []
+    if "user" in origins:
+        files.extend((path, "user") for path in _enabled(settings.home / FOLDER))
+    if "project" in origins:
+        files.extend((path, "project") for path in project_files(settings))
     found: dict[Path, Found] = {}
 
     async def look(path: Path, origin: Origin) -> None:
@@ -52,18 +55,28 @@ async def discover(settings: Settings) -> Found:
     async with anyio.create_task_group() as tasks:
         for path, origin in files:
             tasks.start_soon(look, path, origin)
-    installed = Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True))
-    in_order = (_commands(settings, project), installed, *(found[path] for path, _ in files))
+    commands = tuple(command for command in settings.hooks if command.origin in origins)
+    in_order = [_commands(commands, project)]
+    if "user" in origins:
+        from acp_agent.hooks import plugins
+
+        in_order.append(Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True)))
+    in_order += (found[path] for path, _ in files)
     hooks = tuple(hook for each in in_order for hook in each.hooks)
     return Found(hooks, tuple(error for each in in_order for error in each.errors))
 
 
-def _commands(settings: Settings, project: str) -> Found:
-    if not settings.hooks:
+def project_files(settings: Settings) -> tuple[Path, ...]:
+    """The files of the project's folder that may be hooks, by name; none of them is opened."""
+    return tuple(_enabled(settings.project / FOLDER)) if settings.project else ()
+
+
+def _commands(commands: Sequence[HookCommand], project: str) -> Found:
+    if not commands:
         return Found()
     from acp_agent.hooks.executables import ExecutableHook
 
-    return Found(tuple(ExecutableHook.of_command(command, project) for command in settings.hooks))
+    return Found(tuple(ExecutableHook.of_command(command, project) for command in commands))
 
 
 async def _of_file(path: Path, origin: Origin, project: str) -> Found:

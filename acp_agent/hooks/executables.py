@@ -79,7 +79,7 @@ class ExecutableHook:
         :raises HookError: it could not be started, failed, printed too much, or answered what makes no sense.
         """
         told = json.dumps(await payload(event), ensure_ascii=False).encode("utf-8", "replace")
-        ended = await _run(self.command, Path(event.at.cwd), self.project or event.at.cwd, stdin=told)
+        ended = await _run(self.command, Path(event.at.cwd), self.project or event.at.cwd, self.origin, stdin=told)
         assert ended.code is not None  # there is no time limit here: the dispatcher has one
         return read_outcome(event, ended.code, ended.stdout, ended.stderr)
 
@@ -95,7 +95,7 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[Exec
     :returns: the hook, unless it wants none; and what is wrong with it.
     """
     try:
-        ended = await _run((str(path), "hook"), path.parent, project or str(path.parent), timeout=TIME_LIMIT)
+        ended = await _run((str(path), "hook"), path.parent, project or str(path.parent), origin, timeout=TIME_LIMIT)
     except HookError as error:
         return None, [HookError(f"{path}: {error}")]
     if ended.code is None:
@@ -128,7 +128,13 @@ class _Ended:
 
 
 async def _run(
-    command: str | Sequence[str], cwd: Path, project: str, *, stdin: bytes = b"", timeout: float = math.inf
+    command: str | Sequence[str],
+    cwd: Path,
+    project: str,
+    origin: Origin,
+    *,
+    stdin: bytes = b"",
+    timeout: float = math.inf,
 ) -> _Ended:
     """Run a program until it ends; nothing of it is left when this returns or raises.
 
@@ -142,6 +148,9 @@ async def _run(
             too_much.cancel()
 
     env = {**os.environ, "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
+    if origin == "project":
+        # Compiled files beside a project's hooks would be a change of them, about which the user is asked.
+        env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     code: int | None = None
     try:
         # A file, and not a pipe: a program that does not read its stdin breaks nothing and waits for nothing.

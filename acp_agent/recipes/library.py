@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,10 +40,13 @@ class RecipeLibrary:
 
     :ivar recipes: by name, in alphabetical order.
     :ivar errors: one for each file or folder that could not be used.
+    :ivar untrusted: those that may not run, since a project brought them and nobody has allowed it; by name. They
+        replace none of `recipes`.
     """
 
     recipes: Mapping[str, Recipe]
     errors: tuple[RecipeError, ...] = ()
+    untrusted: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
 
     @classmethod
     def discover(
@@ -90,9 +93,19 @@ class RecipeLibrary:
         return cls.read(folders, known, reserved)
 
     @classmethod
-    def read(cls, folders: Iterable[RecipeFolder], known: Known, reserved: Collection[str] = ()) -> RecipeLibrary:
-        """Read the files of these folders, of which a later one replaces what an earlier one has of the same name."""
+    def read(
+        cls,
+        folders: Iterable[RecipeFolder],
+        known: Known,
+        reserved: Collection[str] = (),
+        trusts: Callable[[Recipe], bool] | None = None,
+    ) -> RecipeLibrary:
+        """Read the files of these folders, of which a later one replaces what an earlier one has of the same name.
+
+        :param trusts: whether a project's recipe may be used; None uses all.
+        """
         recipes: dict[str, Recipe] = {}
+        untrusted: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         for folder in folders:
             found = listing(folder)
@@ -113,12 +126,18 @@ class RecipeLibrary:
                     message = f"cannot be read ({type(error).__name__}: {error})"
                     errors.append(RecipeError(message, source=str(path)))
                 else:
-                    recipes[recipe.name] = recipe
-        return cls(dict(sorted(recipes.items())), tuple(errors))
+                    held = recipe.origin == "project" and trusts is not None and not trusts(recipe)
+                    (untrusted if held else recipes)[recipe.name] = recipe
+        return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
 
     def get(self, name: str) -> Recipe | None:
         """The recipe of this name, if there is one: `github/pr`, or `github:pr` as editors are told it."""
         return self.recipes.get(name.replace(":", "/"))
+
+    @property
+    def known(self) -> Mapping[str, Recipe]:
+        """All that can be named, by name, also what may not run before somebody allows it."""
+        return dict(sorted({**self.untrusted, **self.recipes}.items()))
 
 
 class _NotOursError(Exception):

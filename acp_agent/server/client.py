@@ -11,11 +11,12 @@ from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
-from acp_agent.server.bounds import bounded, pieces
+from acp_agent.server.bounds import bounded, cut, pieces
 from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.files import EditorFiles
 from acp_agent.server.presenter import Presenter, call_content, call_locations
 from acp_agent.server.terminals import EditorTerminals
+from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.turn.permission import Answer
@@ -106,10 +107,29 @@ class EditorClient:
             locations=call_locations(view) or None,
             raw_input=bounded(arguments),
         )
+        return await self._ask(tool_call, _options(subject))
+
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        """Ask the user whether what a project brings may run.
+
+        :raises ToolError: the editor could not ask, or its answer is none.
+        """
+        tool_call = updates.tool_call_fields(
+            question.call_id,
+            question.view.title,
+            name=question.name,
+            kind=question.view.kind,
+            status="pending",
+            content=[content.tool_content(content.text_content(cut(question.text)))],
+            raw_input={"folders": [*question.projects]},
+        )
+        return await self._ask(tool_call, [requests.permission_option(kind, name, kind) for kind, name in _TRUST])
+
+    async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
         try:
             answer = await self._peer.request(
                 methods.SESSION_REQUEST_PERMISSION,
-                requests.request_permission(self._session_id, tool_call, _options(subject)),
+                requests.request_permission(self._session_id, tool_call, options),
             )
             return _answer(answer)
         except (RpcError, ToolError) as error:
@@ -117,6 +137,13 @@ class EditorClient:
             raise ToolError(
                 f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
             ) from error
+
+
+_TRUST: tuple[tuple[PermissionOptionKind, str], ...] = (
+    ("allow_always", "Trust this folder until something in it changes"),
+    ("allow_once", "For this session"),
+    ("reject_once", "Not now"),
+)
 
 
 def _options(subject: str) -> list[JsonObject]:

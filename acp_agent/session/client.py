@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from acp_agent.conversation.events import CallView
@@ -9,6 +10,23 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
+
+
+@dataclass(frozen=True, slots=True)
+class TrustQuestion:
+    """Whether the hooks and recipes that a project brings may run.
+
+    :ivar call_id: of a tool call that stands for the question, and was announced.
+    :ivar name: that call's.
+    :ivar text: what there is, as Markdown.
+    :ivar projects: absolute paths of the folders that it is about.
+    """
+
+    call_id: str
+    name: str
+    view: CallView
+    text: str
+    projects: tuple[str, ...]
 
 
 class SessionClient(Protocol):
@@ -39,5 +57,13 @@ class SessionClient(Protocol):
         """Ask whether a call may run.
 
         :param subject: what "always" would cover.
+        """
+        ...
+
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        """Ask whether a project's hooks and recipes may run: always means as long as they are what they are now, once
+        means in this session.
+
+        :raises ToolError: nobody can be asked.
         """
         ...

@@ -104,16 +104,33 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
 
     The name counts only at the very beginning of the first part: that is how every editor sends it, and how a person
     writes a path instead (with a space in front). A word that names no recipe is ordinary text.
+
+    :raises RecipeError: it may not run, since a project brought it and nobody has allowed that.
     """
     words = command_words(parts)
     recipe = library.get(words[0]) if words else None
     if words is None or recipe is None:
+        if words is not None and (held := library.known.get(words[0].replace(":", "/"))) is not None:
+            raise _untrusted(held)
         return None
     from acp_agent.recipes.arguments import split_arguments
 
     attachments = parts[1:]
     arguments, instructions = split_arguments(recipe, f"{words[1]}{mentioned(attachments)}")
     return RecipeRun(recipe, instructions, attachments, arguments)
+
+
+def _untrusted(recipe: Recipe) -> RecipeError:
+    import shlex
+
+    from acp_agent.config.brought import project_of
+
+    project = shlex.quote(str(project_of(recipe.source) or recipe.source.parent))
+    return RecipeError(
+        "this recipe came with a project whose hooks and recipes you have not allowed to run. "
+        f"`acp-agent trust {project}` in a terminal allows them; then send this again.",
+        source=str(recipe.source),
+    )
 
 
 def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
@@ -177,7 +194,7 @@ def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
     """What the editor offers behind a slash, of recipes."""
-    return tuple(Command(recipe.command, recipe.description, _hint(recipe)) for recipe in library.recipes.values())
+    return tuple(Command(recipe.command, recipe.description, _hint(recipe)) for recipe in library.known.values())
 
 
 def _hint(recipe: Recipe) -> str:

@@ -6,9 +6,10 @@ What they want done to the session is done by whoever asks here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -17,7 +18,7 @@ from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
-from acp_agent.hooks.contract import Hook
+from acp_agent.hooks.contract import Hook, Origin
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -35,6 +36,7 @@ from acp_agent.hooks.events import (
     UserMessageSend,
     paths_of,
 )
+from acp_agent.hooks.guarded import GuardedHook
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
 from acp_agent.session.commands import RecipeRun, recipe_hooks
 from acp_agent.session.hook_services import HookServices
@@ -43,8 +45,12 @@ from acp_agent.session.transcript import Transcript
 from acp_agent.tools.tool import Outcome as CallOutcome
 
 if TYPE_CHECKING:
+    from acp_agent.config import Settings
+    from acp_agent.config.brought import Brought
     from acp_agent.session.host import SessionHost
     from acp_agent.session.ordering import Order
+
+_USERS: tuple[Origin, ...] = ("config", "user")
 
 ADDED = "A hook added this:\n\n{}"
 """How the model reads what a hook added: nobody is to take it for the user's words."""
@@ -62,6 +68,8 @@ class SessionHooks:
         self._host = host
         self._services = services
         self._dispatcher: Dispatcher | None = None
+        self._own: tuple[Hook, ...] = ()
+        self._allowed: tuple[Path, str] | None = None
         self._run: RecipeRun | None = None
         self._recipe: Sequence[Hook] = ()
         self._recipe_first: Sequence[Hook] = ()
@@ -89,6 +97,20 @@ class SessionHooks:
             finally:
                 self._started.set()
         await self._started.wait()
+
+    async def renew(self) -> None:
+        """Take the project's hooks as they may run now; those that may run for the first time are told that the session
+        has started."""
+        await self._ready()
+        if _version(self._host.trust.hooks) == self._allowed:
+            return
+        hooks = await self._take_project()
+        if any("session_start" in hook.events for hook in hooks):
+            event = SessionStart(await self._moment(), self._host.source)
+            outcome = await self._made(hooks).dispatch(event)
+            for notice in outcome.notices:
+                await self._host.tell(notice)
+            await self.add(outcome.context)
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
         """The session is being closed; nothing happens where it had not begun to work."""
@@ -202,15 +224,37 @@ class SessionHooks:
             self._wants_compaction = outcome.action
         return outcome
 
+    # --- which there are ---
+
     async def _ready(self) -> Dispatcher:
         if self._dispatcher is None:
-            found = await self._services.hooks(self._host.settings)
-            for error in found.errors:
-                _log.warning("hook left out: %s", error)
-                await self._host.tell(f"A hook was left out. {error}")
-            services = HookServices(self._host, self._services)
-            self._dispatcher = Dispatcher(found.hooks, services, self._host.tell)
+            await self._host.trust.looked()
+            self._own = await self._found(self._host.settings, _USERS)
+            await self._take_project()
+            assert self._dispatcher is not None
         return self._dispatcher
+
+    async def _take_project(self) -> tuple[Hook, ...]:
+        """Ask the project's hooks from now on, as far as they are allowed, and none that were asked so far."""
+        brought = self._host.trust.hooks
+        hooks: tuple[Hook, ...] = ()
+        if brought is not None:
+            # What was allowed, and not what the settings may say by now.
+            settings = replace(self._host.settings, project=brought.place, hooks=brought.commands)
+            found = await self._found(settings, ("project",))
+            hooks = tuple(GuardedHook(hook, brought.hooks_are_same) for hook in found)
+        self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(brought)
+        return hooks
+
+    def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
+        return Dispatcher(hooks, HookServices(self._host, self._services), self._host.tell)
+
+    async def _found(self, settings: Settings, origins: Collection[Origin]) -> tuple[Hook, ...]:
+        found = await self._services.hooks(settings, origins)
+        for error in found.errors:
+            _log.warning("hook left out: %s", error)
+            await self._host.tell(f"A hook was left out. {error}")
+        return found.hooks
 
     async def _moment(self) -> Moment:
         context = self._host.context
@@ -239,3 +283,7 @@ class SessionHooks:
     @cached_property
     def _transcript(self) -> Transcript:
         return Transcript(self._services.store, self._host.session_id, self._host.settings.home)
+
+
+def _version(brought: Brought | None) -> tuple[Path, str] | None:
+    return (brought.place, brought.hooks_digest) if brought else None

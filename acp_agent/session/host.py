@@ -41,6 +41,7 @@ from acp_agent.session.options import session_options
 from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
+from acp_agent.session.trusting import SessionTrust
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
@@ -75,6 +76,7 @@ class SessionHost:
     :ivar client: who sits at the other end; replaced when another editor opens the session.
     :ivar source: how the session was opened.
     :ivar run: what the running recipe sets.
+    :ivar trust: what of its project may run.
     :ivar recipes: those of its directory.
     """
 
@@ -96,6 +98,7 @@ class SessionHost:
         self._directories = tuple(directories)
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
+        self.trust = SessionTrust(self, services, self._directories[0])
         self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
         self._asked: ActiveModel | None = None
@@ -362,11 +365,7 @@ class SessionHost:
         """What a recipe's template may ask for beside its arguments."""
         from acp_agent.session.surroundings import surroundings
 
-        return surroundings(self.session_id, self.context.cwd, recipe, may_run=self.trusts(recipe))
-
-    def trusts(self, recipe: Recipe) -> bool:
-        """Whether the commands in a recipe's text may run without a question. A project's recipe is a stranger's."""
-        return recipe.origin != "project" or self.mode == "full-access"
+        return surroundings(self.session_id, self.context.cwd, recipe)
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

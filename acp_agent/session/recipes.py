@@ -39,6 +39,7 @@ class SessionRecipes:
         self._library: RecipeLibrary | None = None
         self._signature: Hashable = None
         self._settings: Settings | None = None
+        self._trusted: frozenset[tuple[Path, str]] = frozenset()
         self._told: frozenset[str] = frozenset()
         self._offered: tuple[Command, ...] | None = None
 
@@ -58,10 +59,12 @@ class SessionRecipes:
             if self._library is None:
                 return
             signature = await self._look()
-            if signature == self._signature and self._settings is self._host.settings:
+            trusted = self._host.trust.state
+            if (signature, trusted) == (self._signature, self._trusted) and self._settings is self._host.settings:
                 return
+            others = trusted != self._trusted
             library = await self._read()
-        if self._offered is not None and (*commands(library), *BUILT_IN) != self._offered:
+        if self._offered is not None and (others or (*commands(library), *BUILT_IN) != self._offered):
             await self.show()
 
     async def watch(self, idle: Callable[[], bool]) -> None:
@@ -80,12 +83,16 @@ class SessionRecipes:
                 _log.exception("could not look for changed recipes")
 
     async def _read(self) -> RecipeLibrary:
-        settings = self._host.settings
+        settings, trust = self._host.settings, self._host.trust
         # Looked at before, so that a change meanwhile is another signature.
         signature = await self._look()
+        await trust.looked()
+        trusted = trust.state
         # It loads YAML and templates as well, for which the end of the process does not wait.
-        library = await anyio.to_thread.run_sync(self._services.library, settings, self._cwd, abandon_on_cancel=True)
-        self._library, self._settings, self._signature = library, settings, signature
+        library = await anyio.to_thread.run_sync(
+            self._services.library, settings, self._cwd, trust.trusts, abandon_on_cancel=True
+        )
+        self._library, self._settings, self._signature, self._trusted = library, settings, signature, trusted
         told, self._told = self._told, frozenset(map(str, library.errors))
         for error in library.errors:
             if str(error) not in told:

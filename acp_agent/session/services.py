@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,10 @@ from acp_agent.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.hooks.contract import Origin
     from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.model import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,14 @@ class Services:
     """The rooms below, ready for use.
 
     :ivar home: the folder of all state.
-    :ivar hooks: finds the hooks for such settings; asks executables what they listen to.
+    :ivar hooks: finds the hooks of these origins for such settings; asks executables what they listen to.
+    :ivar project_places: the folders from which hooks and recipes of a project come, in such settings and a working
+        directory; touches the disk, but little.
     :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
-    :ivar library: finds the recipes for such settings and a working directory; touches the disk.
+    :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument says
+        whether a project's recipe may be used.
     :ivar recipe_signature: what is another one when a recipe of the same was changed; touches the disk, but little.
     """
 
@@ -37,6 +42,7 @@ class Services:
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path], Settings]
     models: Callable[[Settings], Registry]
-    library: Callable[[Settings, Path], RecipeLibrary]
+    library: Callable[[Settings, Path, Callable[[Recipe], bool]], RecipeLibrary]
     recipe_signature: Callable[[Settings, Path], Hashable]
-    hooks: Callable[[Settings], Awaitable[Found]]
+    hooks: Callable[[Settings, Collection[Origin]], Awaitable[Found]]
+    project_places: Callable[[Settings, Path], tuple[Path, ...]]

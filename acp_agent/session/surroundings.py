@@ -16,14 +16,13 @@ from acp_agent.session.workspace import git_place
 _STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
 
 
-def surroundings(session_id: str, cwd: str, recipe: Recipe, *, may_run: bool) -> Surroundings:
+def surroundings(session_id: str, cwd: str, recipe: Recipe) -> Surroundings:
     """The surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
-    :param may_run: whether the recipe's commands may run at all.
     """
     runner = CommandRunner(cwd)
-    return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe, may_run))
+    return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe))
 
 
 class GitNow:
@@ -64,9 +63,9 @@ class GitNow:
         return git_place(Path(self._cwd))
 
 
-def _refuses(recipe: Recipe, may_run: bool, line: str) -> str:
+def _refuses(recipe: Recipe, line: str) -> str:
     patterns = recipe.allowed_commands or ()
     # No shell reads this line: other than of a line for the shell tool, its beginning says all.
     if not any(fnmatchcase(line, pattern.strip()) or line == pattern.strip() for pattern in patterns):
         return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
-    return "" if may_run else "a recipe that came with a project runs commands in the mode full-access alone"
+    return ""

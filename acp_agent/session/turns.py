@@ -59,7 +59,11 @@ class SessionTurns:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
+            if _says_anything(ticket.parts) and not ticket.cancelled and not await self._host.trust.settle():
+                await self._log_unasked(ticket.parts)
+                return "cancelled"
             await self._host.hooks.start()
+            await self._host.hooks.renew()
             if ticket.cancelled:
                 await self._log_unasked(ticket.parts)
                 return "cancelled"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from support.terminal import run_command
+from support.trust import trust
 
 GUARD = """\
 #!/bin/sh
@@ -32,6 +33,7 @@ def prepare(home: Path) -> Path:
     (project / "config.yaml").write_text("hooks: {Stop: [{command: [echo, done], name: lint}]}\n")
     (hooks / "guard").write_text(GUARD)
     (hooks / "guard").chmod(0o755)
+    trust(home, home)
     return hooks
 
 

@@ -15,6 +15,7 @@ from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, mes
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.repo import make_repo
+from support.trust import trust
 
 WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 USABLE = 15_000
@@ -209,6 +210,7 @@ async def test_who_overrides_the_recipe_changes_manual_and_automatic_compaction_
         "---\ndescription: Shorter\nallowed_tools: []\nhooks:\n  turn_end: {handler: swap_context, once: true}\n---\n"
         "Say it in one line.{% if instructions %} Mind: {{ instructions }}{% endif %}\n"
     )
+    trust(tmp_path, repo.path)
     script = [
         Reply(LONG, usage=Usage(3_000, 400)),
         Reply("By hand."),
@@ -242,6 +244,7 @@ async def test_a_recipe_that_cannot_compact_is_named_and_the_turn_goes_on(tmp_pa
         for text, wrong in ((f"---\n{matter}\n---\n{{{{ about }}}}\n", "about"),):
             (folder / "compact.md").write_text(text)
             server.add(Reply(LONG, usage=Usage(14_000, 400)), Reply("Two."))
+            trust(tmp_path, tmp_path)
             session = await agent.new_session(tmp_path)
             begun = len(agent.lines)
             await agent.prompt(session, "One?")

@@ -22,6 +22,7 @@ from support.compactions import (
 )
 from support.editors import ZED_BETA, Editor
 from support.models import Reply, Usage
+from support.trust import trust
 
 NEW = "# Goal\nBy hand."
 
@@ -100,6 +101,7 @@ async def test_another_recipe_writes_its_own_summary(tmp_path: Path, state: str)
     folder.mkdir(parents=True)
     # The same words: but whose recipe it is, decides what its hooks make of the answer.
     (folder / "brief.md").write_text(RECIPE_FILE.read_text().replace("name: compact\n", "name: brief\n", 1))
+    trust(tmp_path, tmp_path)
     summary, hold = held(usage=Usage(500, 50))
     async with desk(tmp_path, summary, Reply(NEW)) as it:
         await writing(it)

@@ -109,7 +109,7 @@ def test_in_parts_a_recipes_text_is_not_said_to_be_the_users_words() -> None:
 
 async def test_a_model_that_is_asked_in_parts_reads_who_wrote_what(tmp_path: Path) -> None:
     script = summarising([SUMMARY] * 4, lambda number: f"Answer {number}. {PROSE * 8}")
-    async with stage(tmp_path, script=script, files={AT: RECIPE}, editor=ZED_BETA) as it:
+    async with stage(tmp_path, script=script, files={AT: RECIPE}, trusted=True, editor=ZED_BETA) as it:
         await it.prompt("/review src and nothing else")
         await it.prompt("Go on.")
         it.server.max_prompt_tokens = 8_000
@@ -132,7 +132,7 @@ async def test_the_users_language_is_that_of_what_was_typed(tmp_path: Path) -> N
     recipe = RECIPE.replace(
         "Review what", "Please review all of the code that you find in the folder and say what " * 9
     )
-    async with stage(tmp_path, script=script, files={AT: recipe}, editor=ZED_BETA) as it:
+    async with stage(tmp_path, script=script, files={AT: recipe}, trusted=True, editor=ZED_BETA) as it:
         await it.prompt("Bitte lies den Warenkorb und sag mir, was dir daran nicht gefällt.")
         await it.prompt("/review src und sonst nichts, aber das bitte sehr genau")
         await it.prompt("/compact")
@@ -146,7 +146,7 @@ def live(it: Stage) -> Mapping[str, Any]:
 
 async def test_after_a_recipe_and_a_compaction_the_typed_line_and_the_users_rules_are_carried(tmp_path: Path) -> None:
     script = summarising([SUMMARY] * 2, lambda number: f"Answer {number}. {PROSE}")
-    async with stage(tmp_path, script=script, files={AT: RECIPE}, editor=ZED_BETA) as it:
+    async with stage(tmp_path, script=script, files={AT: RECIPE}, trusted=True, editor=ZED_BETA) as it:
         await it.prompt("Never touch `legacy/`.")
         await it.prompt("/review src and nothing else")
         assert ORDERS in whole_text(live(it)), "the model reads the recipe while it runs"

@@ -81,6 +81,7 @@ async def outgrown(tmp_path: Path, server: str) -> AsyncGenerator[tuple[Stage, l
         "editor": ZED_BETA,
         "config": {"compaction": {"prepare": False}},
         "files": {".acp-agent/recipes/compact.md": RECIPE},
+        "trusted": True,
     }
     async with stage(tmp_path, script=answer, **options) as opened:
         opened.server.windows |= {"claude-test": 60_000, "claude-small": 12_000}

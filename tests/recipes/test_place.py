@@ -30,8 +30,8 @@ def recipe(body: str, *commands: str, is_template: bool = True) -> Recipe:
     return Recipe("note", "", body, 11, path, "user", "", allowed_commands=commands, is_template=is_template)
 
 
-def rendered(made: Recipe, cwd: Path, typed: str = "", *, may_run: bool = True) -> str:
-    return render(made, {}, typed, surroundings("sess_1", str(cwd), made, may_run=may_run))
+def rendered(made: Recipe, cwd: Path, typed: str = "") -> str:
+    return render(made, {}, typed, surroundings("sess_1", str(cwd), made))
 
 
 def git(folder: Path, *words: str) -> str:
@@ -130,12 +130,6 @@ def test_checking_a_recipe_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_recipe_that_is_not_trusted_runs_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="came with a project runs commands in the mode full-access alone"):
-        rendered(recipe("{{ shell('touch', 'ran') }}", "*"), tmp_path, may_run=False)
-    assert not (tmp_path / "ran").exists()
-
-
 def test_long_output_is_cut_with_a_note(tmp_path: Path) -> None:
     program = f"print('a' * {MAX_COMMAND_OUTPUT * 3})"
     code, output, _ = CommandRunner(str(tmp_path)).run([sys.executable, "-c", program])
@@ -175,7 +169,7 @@ def test_who_waits_no_more_ends_the_command_that_runs(tmp_path: Path) -> None:
 
 async def test_a_run_that_is_given_up_ends_its_commands(tmp_path: Path) -> None:
     made = recipe("{{ shell('sh', '-c', 'echo $$ > pid; exec sleep 60') }}", SH, "*")
-    around = surroundings("sess_1", str(tmp_path), made, may_run=True)
+    around = surroundings("sess_1", str(tmp_path), made)
     pid = tmp_path / "pid"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(RecipeRun(made, "", ()).rendered, around=around))

@@ -50,7 +50,9 @@ async def offers(it: Stage, since: int) -> dict[str, str]:
 
 async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_both_forms(tmp_path: Path) -> None:
     files = {".acp-agent/recipes/github/pr.md": PR, ".acp-agent/recipes/github/Bad/x.md": "x"}
-    async with stage(tmp_path, Reply("One."), Reply("Two."), Reply("Three."), files=files, editor=ZED_BETA) as it:
+    async with stage(
+        tmp_path, Reply("One."), Reply("Two."), Reply("Three."), files=files, editor=ZED_BETA, trusted=True
+    ) as it:
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["github:pr"] == "base=… instructions"
         notice = await it.update("notice")
@@ -82,7 +84,7 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
     calls = [ToolCall("shell", {"command": "echo fix it"}), ToolCall("shell", {"command": "echo no"})]
     calls += [ToolCall("read", {"path": "a.txt"}), ToolCall("write", {"path": "b.txt", "content": ""})]
     replies = [Reply(tool_calls=calls), Reply("Done."), Reply("Ours.")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, mode="full-access") as it:
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, mode="full-access", trusted=True) as it:
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["team:fix-it"] == "[issue] [priority]"
         assert list(offered(update)) == ["compact", "own", "team:fix-it", "pin", "unpin"]
@@ -94,23 +96,6 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
         assert [result.is_error for result in results(it.server.calls[1].body)] == [False, True, False, True]
         await it.prompt("/own")
         assert asked_last(it.server.calls[2].body) == "Ours."
-
-
-async def test_a_projects_commands_run_nothing_before_the_user_lets_every_command_run(tmp_path: Path) -> None:
-    files = {
-        ".acp-agent/recipes/look.md": "---\nallowed_commands: ['touch*']\n---\nLook{{ shell('touch', 'ran') }}.",
-        ".claude/commands/see.md": "---\nallowed-tools: Bash(touch:*)\n---\nSee: !`touch ran`",
-    }
-    async with stage(tmp_path, Reply("Seen."), Reply("Looked."), files=files) as it:
-        with pytest.raises(AgentError, match=r"look\.md:4: .*in the mode full-access alone"):
-            await it.prompt("/look")
-        await it.prompt("/see")
-        assert asked_last(it.server.calls[0].body) == "See: !`touch ran`"
-        assert not (it.folder / "ran").exists()
-        await it.agent.set_mode(it.session, "full-access")
-        await it.prompt("/look")
-        assert asked_last(it.server.calls[1].body) == "Look."
-        assert (it.folder / "ran").exists()
 
 
 async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the_next_prompt(tmp_path: Path) -> None:

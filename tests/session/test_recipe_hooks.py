@@ -34,7 +34,7 @@ async def test_a_hook_compacts_behind_the_answer_and_behind_no_other_end_of_a_tu
     files = {"a.txt": "one\n", ".acp-agent/recipes/fin.md": FINISH}
     config = {"max_turn_requests": 1}
     replies = [Reply("The cart adds prices. " * 900), Reply("Yes."), last, Reply(SUMMARY if stop == "end_turn" else "")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, config=config) as it:
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, config=config, trusted=True) as it:
         await it.prompt("One?")
         await it.prompt("Two?")
         it.agent.permission_answer = "cancelled"

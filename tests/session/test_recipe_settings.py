@@ -96,7 +96,7 @@ async def test_a_project_s_recipe_makes_the_mode_stricter_and_never_freer(tmp_pa
         ".acp-agent/recipes/look.md": recipe(mode="plan"),
     }
     replies = [Reply(tool_calls=[WRITE]), Reply("No."), Reply(tool_calls=[WRITE]), Reply("No.")]
-    async with stage(tmp_path, *replies, files=files, mode="accept-edits") as it:
+    async with stage(tmp_path, *replies, files=files, mode="accept-edits", trusted=True) as it:
         begun = len(it.agent.lines)
         await it.prompt("/look")
         assert modes(it, begun) == ["plan", "accept-edits"]

@@ -11,6 +11,7 @@ from support.compactions import asked_last, bare, messages, shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
 from support.repo import make_repo
+from support.trust import trust
 
 REVIEW = """\
 ---
@@ -54,6 +55,7 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
     repo = make_repo(tmp_path / "repo")
     write(tmp_path / "state" / "recipes", review="---\nname: review\n---\nThe user's.", tests=TESTS, broken=BROKEN)
     write(repo.path / ".acp-agent" / "recipes", review=REVIEW)
+    trust(tmp_path, repo.path)
     async with (
         model_server([Reply("Fine."), Reply("Fine."), Reply("Fine.")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
@@ -135,6 +137,7 @@ async def test_an_override_of_compact_without_its_hook_is_named_and_the_built_in
 async def test_a_recipe_limits_what_may_run_and_not_what_the_model_is_told(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
     write(repo.path / ".acp-agent" / "recipes", tests=TESTS)
+    trust(tmp_path, repo.path)
     calls = [
         ToolCall("read", {"path": str(repo.program)}),
         ToolCall("shell", {"command": "touch ran"}),

@@ -49,12 +49,12 @@ class ShownCompaction:
 
 
 def shown_compactions(agent: Conversation, *, since: int = 0) -> list[ShownCompaction]:
-    """All compactions in the order in which they began, as session updates or as tool calls of kind `other`."""
+    """All compactions in the order in which they began, as session updates or as tool calls."""
     shown: dict[str, ShownCompaction] = {}
     for line in agent.lines[since:]:
         update = line.update
         id = str(update.get("compactionId") or update.get("toolCallId"))
-        begins = line.update_kind == "tool_call" and update.get("kind") == "other"
+        begins = line.update_kind == "tool_call" and str(update.get("title")).startswith("Compact conversation")
         if begins or id in shown or line.update_kind.startswith("compaction"):
             compaction = shown.setdefault(id, ShownCompaction(id))
             compaction.lines.append(line)

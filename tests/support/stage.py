@@ -22,6 +22,7 @@ from support.editors import ZED, Editor
 from support.lines import Line
 from support.models import ModelServer, Script, model_server
 from support.replies import Reply
+from support.trust import trust
 
 PATIENCE = 30.0
 """Seconds; the first turn of a process loads an SDK, which takes long on a machine that is busy otherwise."""
@@ -100,6 +101,7 @@ async def stage(
     files: Mapping[str, str] = FILES,
     config: Mapping[str, Any] | None = None,
     env: Mapping[str, str | None] | None = None,
+    trusted: bool = False,
     **options: Any,
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
@@ -110,6 +112,7 @@ async def stage(
     :param files: text by relative path.
     :param config: keys of `config.yaml`.
     :param env: added to what sends the agent to the model; None removes a variable.
+    :param trusted: the hooks and recipes among the files may run without a question.
     :param options: of `start_agent`.
     """
     folder, home = tmp_path / "project", tmp_path / "home"
@@ -121,6 +124,8 @@ async def stage(
     async with model_server(replies if script is None else script) as server:
         if config is not None:
             server.write_config(home, config)
+        if trusted:
+            trust(home, folder)
         options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
         async with connected_agent(home=home, **options) as agent:
             session = await agent.new_session(folder)

@@ -1,0 +1,214 @@
+"""`SessionTrust`: what of a project's hooks and recipes may run in one session, and the question that decides it.
+
+They are code that somebody else wrote. Nothing of them runs before the user has allowed the folder as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject, Text, new_id
+from acp_agent.errors import ConfigError, ToolError
+from acp_agent.session.client import TrustQuestion
+from acp_agent.session.services import Services
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import CallAnnounced, CallFinished
+
+if TYPE_CHECKING:
+    from acp_agent.config import Settings
+    from acp_agent.config.brought import Brought
+    from acp_agent.recipes.model import Recipe
+    from acp_agent.session.host import SessionHost
+
+NAME = "trust"
+TITLE = "Trust the hooks and recipes of this repository?"
+CHANGED_TITLE = "Trust the changed hooks and recipes of this repository?"
+SHOWING_SECONDS = 2.0
+"""How long a turn that was cancelled may take to show that its question is over."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionTrust:
+    """Knows what one session's project brings, and which of it is allowed.
+
+    :param cwd: absolute path of the session's working directory.
+    """
+
+    def __init__(self, host: SessionHost, services: Services, cwd: Path) -> None:
+        self._host = host
+        self._services = services
+        self._cwd = cwd
+        self._lock = anyio.Lock()
+        self._found: dict[Path, Brought] | None = None
+        self._allowed: dict[Path, str] = {}
+        self._here: dict[Path, str] = {}
+        self._known: frozenset[Path] = frozenset()
+        self._told: set[str] = set()
+        self._refused = False
+
+    # --- what is allowed ---
+
+    @property
+    def state(self) -> frozenset[tuple[Path, str]]:
+        """Another one when something else is allowed."""
+        return frozenset(self._allowed.items())
+
+    @property
+    def hooks(self) -> Brought | None:
+        """What the project's hooks are, where they may run."""
+        project = self._host.settings.project
+        return (self._found or {}).get(project) if project in self._allowed else None
+
+    def trusts(self, recipe: Recipe) -> bool:
+        """Whether this recipe, with this very text, may run."""
+        if recipe.origin != "project":
+            return True
+        found = self._found or {}
+        return any(found[place].text_of(recipe.source) == recipe.digest for place in self._allowed)
+
+    async def looked(self) -> None:
+        """Look once, so that the rest has something to say."""
+        if self._found is None:
+            await self._look()
+
+    # --- the question ---
+
+    async def settle(self) -> bool:
+        """Look at what the project brings now, and ask where something of it is not allowed; once in a session, unless
+        what was allowed has changed.
+
+        :returns: False where the user ended the turn instead of answering.
+        """
+        await self._look()
+        assert self._found is not None
+        for place, brought in self._found.items():
+            if brought.problem:
+                await self._tell(f"The hooks and recipes of {place.parent} are not used: {brought.problem}.")
+        missing = self._missing()
+        if not missing:
+            self._refused = False  # allowed from somewhere else; what changes of it is a question again
+        if not missing or self._refused:
+            return True
+        self._refused = True  # however the question ends, it is not asked again
+        answer = await self._ask(missing)
+        if answer in ("allow_once", "allow_always"):
+            self._refused = False
+            self._here.update({brought.place: brought.digest for brought in missing})
+            if answer == "allow_always":
+                await self._keep(missing)
+            # Files may have changed while the user was thinking; those are asked about with the next prompt.
+            await self._look()
+        return answer != "cancelled"
+
+    def _missing(self) -> list[Brought]:
+        found = (self._found or {}).values()
+        return [each for each in found if not each.is_nothing and not each.problem and each.place not in self._allowed]
+
+    async def _ask(self, missing: Sequence[Brought]) -> Answer:
+        from acp_agent.session.trust_text import listing
+
+        host = self._host
+        projects = tuple(dict.fromkeys(str(brought.place.parent) for brought in missing))
+        title = (
+            CHANGED_TITLE if any(each.place in self._known or each.place in self._here for each in missing) else TITLE
+        )
+        call_id, view, arguments = new_id("call"), CallView(title), _arguments(projects)
+        try:
+            await host.show(CallAnnounced(call_id, NAME, view, arguments))
+            answer = await host.client.ask_trust(TrustQuestion(call_id, NAME, view, listing(missing), projects))
+            said = _ENDINGS[answer]
+        except ToolError as error:
+            answer, said = "reject_once", f"{error} {_ENDINGS['reject_once']}"
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(SHOWING_SECONDS, shield=True):
+                await host.show(CallFinished(call_id, NAME, view, arguments, "failed", (Text("Cancelled."),)))
+            raise
+        status = "completed" if answer in ("allow_once", "allow_always") else "failed"
+        if status == "failed":
+            said += f" {advice(projects)}"
+        await host.show(CallFinished(call_id, NAME, view, arguments, status, (Text(said),)))
+        return answer
+
+    # --- the disk ---
+
+    async def _keep(self, allowed: Sequence[Brought]) -> None:
+        from acp_agent.config.trust import TrustStore
+
+        try:
+            await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, allowed)
+        except ConfigError as error:
+            await self._tell(f"What you allowed holds for this session alone. {error}")
+
+    async def _look(self) -> None:
+        async with self._lock:
+            settings = self._host.settings
+            problem = await anyio.to_thread.run_sync(self._look_at, settings, abandon_on_cancel=True)
+        if problem:
+            await self._tell(problem)
+
+    def _look_at(self, settings: Settings) -> str:
+        """Read what is there, and what of it is allowed.
+
+        :returns: why nobody can tell what is allowed; empty where one can.
+        """
+        places = self._services.project_places(settings, self._cwd)
+        if not places:
+            self._found, self._allowed = {}, {}
+            return ""
+        from acp_agent.config.brought import read_brought
+
+        found: dict[Path, Brought] = {}
+        for place in places:
+            commands = [command for command in settings.hooks if command.origin == "project"]
+            before = (self._found or {}).get(place)
+            found[place] = read_brought(place, commands if place == settings.project else (), before)
+        brings = [brought for brought in found.values() if not brought.is_nothing and not brought.problem]
+        problem, allowed, known = "", dict[Path, str](), frozenset[Path]()
+        if brings:
+            from acp_agent.config.trust import TrustStore
+
+            store = TrustStore(self._services.home)
+            try:
+                stored = {brought.place: store.find(brought.place) for brought in brings}
+            except ConfigError as error:
+                stored, problem = {}, str(error)
+            for brought in brings:
+                digest, kept = brought.digest, stored.get(brought.place)
+                if digest in (kept and kept.digest, self._here.get(brought.place)):
+                    allowed[brought.place] = digest
+            known = frozenset(place for place, kept in stored.items() if kept is not None)
+        self._found, self._allowed, self._known = found, allowed, known
+        return problem
+
+    async def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            _log.warning("%s", text)
+            await self._host.tell(text)
+
+
+def _arguments(projects: Sequence[str]) -> JsonObject:
+    return {"folders": [*projects]}
+
+
+def advice(projects: Sequence[str]) -> str:
+    """How to allow it after all."""
+    commands = " and ".join(f"`acp-agent trust {shlex.quote(project)}`" for project in projects)
+    return f"{commands} in a terminal allows them."
+
+
+_ENDINGS: dict[Answer, str] = {
+    "allow_always": "Allowed until something of it changes.",
+    "allow_once": "Allowed for this session.",
+    "reject_once": "Not allowed: none of it runs in this session.",
+    "cancelled": "Not answered: none of it runs in this session.",
+}
