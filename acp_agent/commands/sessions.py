@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from acp_agent.app import open_database
 from acp_agent.config import home_dir
+from acp_agent.session.originals import remove_originals
 from acp_agent.session.transcript import remove_transcript
 
 
@@ -23,6 +24,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 await store.record(session_id)
                 await store.delete(session_id)
                 remove_transcript(home_dir(os.environ), session_id)
+                remove_originals(home_dir(os.environ), session_id)
                 print(f"Removed {session_id}.")
             return 0
         cursor: str | None = None

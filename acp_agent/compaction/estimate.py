@@ -46,7 +46,7 @@ def estimate_text(text: str) -> int:
 
 def estimate_message(message: Message) -> int:
     """Tokens of one message with all its parts."""
-    return MESSAGE_TOKENS + sum(_estimate_part(part) for part in message.parts)
+    return MESSAGE_TOKENS + sum(estimate_part(part) for part in message.parts)
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
@@ -100,7 +100,7 @@ def calibration(context: Context, rate: float = 1.0) -> float:
 
 def count_images(messages: Iterable[Message]) -> int:
     """Images in all messages, those in results of tools included."""
-    return sum(_is_picture(part) for message in messages for part in message.parts)
+    return sum(is_picture(part) for message in messages for part in message.parts)
 
 
 def request_bytes(messages: Iterable[Message]) -> int:
@@ -108,14 +108,15 @@ def request_bytes(messages: Iterable[Message]) -> int:
     return sum(_bytes(part) for message in messages for part in message.parts)
 
 
-def _estimate_part(part: UserPart | AssistantPart) -> int:
+def estimate_part(part: UserPart | AssistantPart) -> int:
+    """Tokens of one part of a message."""
     match part:
         case Text():
             return estimate_text(part.text)
         case Image():
             return IMAGE_TOKENS
         case Resource():
-            if _is_picture(part):
+            if is_picture(part):
                 return IMAGE_TOKENS
             return estimate_text(part.uri) + estimate_text(part.text or part.blob or "")
         case ResourceLink():
@@ -132,7 +133,8 @@ def _estimate_part(part: UserPart | AssistantPart) -> int:
             assert_never(part)
 
 
-def _is_picture(part: UserPart | AssistantPart) -> bool:
+def is_picture(part: UserPart | AssistantPart) -> bool:
+    """Whether a part is an image, or an attached file that is one."""
     if isinstance(part, Resource):
         return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
     return isinstance(part, Image)

@@ -20,6 +20,7 @@ from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
+    EditsUndone,
     FileVersion,
     InstructionsLoaded,
     LoggedEvent,
@@ -215,6 +216,9 @@ class Context:
                 pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
                 memory = replace(self.memory, pins=pins)
                 return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+            case EditsUndone():
+                files = {path: digest for path, digest in self.files.items() if path not in event.paths}
+                return replace(self._noted(seq, event.message_id, event.sent), files=files)
             case MessageSupplied():
                 return replace(self, head=seq, entries=(*self.entries, Entry(seq, event.message, note=True)))
             case ContextAdded() | ContinuationAsked():

@@ -46,6 +46,7 @@ __all__ = [
     "ContextSwapped",
     "ContinuationAsked",
     "Diff",
+    "EditsUndone",
     "Event",
     "FileVersion",
     "InstructionsLoaded",
@@ -134,11 +135,17 @@ class AssistantAnswered:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool call has its result. `files` are the versions that the model has now seen."""
+    """A tool call has its result.
+
+    :ivar files: the versions that the model has now seen.
+    :ivar before: of a call that changed files, the versions that they had before, in the order of its diffs; None as
+        the digest of one that was made.
+    """
 
     result: ToolResult
     view: CallView
     files: tuple[FileVersion, ...] = ()
+    before: tuple[FileVersion, ...] = ()
     kind: Literal["tool_returned"] = "tool_returned"
 
 
@@ -238,6 +245,21 @@ class PinRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class EditsUndone:
+    """The user took back what a turn had changed in files; `sent` tells the model.
+
+    :ivar turn: seq of that turn's prompt.
+    :ivar paths: the files, which have to be read again before they are changed.
+    """
+
+    message_id: str
+    turn: int
+    paths: tuple[str, ...]
+    sent: str
+    kind: Literal["edits_undone"] = "edits_undone"
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSupplied:
     """A hook supplied a message of the history that it puts in the place of another; the swap behind it keeps it."""
 
@@ -285,6 +307,7 @@ Event: TypeAlias = (
     | SummaryDropped
     | TextPinned
     | PinRemoved
+    | EditsUndone
     | MessageSupplied
     | ContextAdded
     | ContinuationAsked

@@ -14,6 +14,7 @@ from acp_agent.conversation.events import (
     AssistantAnswered,
     ContextAdded,
     ContextSwapped,
+    EditsUndone,
     LoggedEvent,
     NoteAdded,
     ToolReturned,
@@ -85,7 +86,7 @@ class _Page:
                 self.message(result)
             case NoteAdded(text=text):
                 self._says(AGENT, *_prose(text))
-            case ContextAdded(sent=text):
+            case ContextAdded(sent=text) | EditsUndone(sent=text):
                 self._says(NOTE, *_prose(text))
             case ContextSwapped(summary=summary, tokens_before=before, tokens_after=after):
                 size = f"From about {before:,} to {after:,} tokens. What stands above is not in the context any more."

@@ -1,6 +1,12 @@
-"""The commands that are no recipes: `/pin`, `/unpin`, and the words behind `/compact` that compact nothing."""
+"""The commands that are no recipes, and the words behind `/compact` that compact nothing.
+
+`/pin`, `/unpin` and `/model` are done here; `filling`, `exporting`, `helping` and `reverting` have the others.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from acp_agent.compaction.pinned import add_pin, remove_pin, render_pins
 from acp_agent.compaction.preview import preview
@@ -12,11 +18,16 @@ from acp_agent.conversation.events import (
     TextPinned,
 )
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import CompactionError, InvalidParamsError
+from acp_agent.errors import CompactionError, InvalidParamsError, ToolError
 from acp_agent.session.commands import PREVIEW, RecipeRun
 from acp_agent.session.host import SessionHost
+from acp_agent.session.options import MODEL
 from acp_agent.session.reports import preview_text, status_text
 from acp_agent.tools.text import counted
+from acp_agent.turn.updates import Option
+
+SetOption: TypeAlias = Callable[[str, str], Awaitable[tuple[Option, ...]]]
+"""Changes an option of the session, as an editor's menu does (see `Session.set_option`)."""
 
 PIN_SHARE = 0.05
 """Of the window, for all pinned texts: they are in every request from the first compaction on."""
@@ -25,12 +36,59 @@ NO_MODEL = ("mask", "ledger", "truncate")
 """Strategies that ask nobody: a preview can do what they would do."""
 
 
-async def run_builtin(host: SessionHost, name: str, rest: str) -> str:
+def only_tells(name: str, rest: str) -> bool:
+    """Whether a command changes nothing, so that it is not logged: who asks what is there must not find that something
+    is another."""
+    return name in ("context", "help") or (name == "model" and not rest.strip())
+
+
+async def run_builtin(host: SessionHost, name: str, rest: str, set_option: SetOption) -> str:
     """Do it, and say what was done."""
     try:
-        return await (_pin(host, rest) if name == "pin" else _unpin(host, rest))
-    except InvalidParamsError as error:
+        match name:
+            case "pin":
+                return await _pin(host, rest)
+            case "unpin":
+                return await _unpin(host, rest)
+            case "model":
+                return await _model(host, rest.strip(), set_option)
+            case "context":
+                return await _context(host)
+            case "export":
+                from acp_agent.session.exporting import export
+
+                return await export(host, rest)
+            case "undo":
+                from acp_agent.session.reverting import undo_edits
+
+                return await undo_edits(host)
+            case _:
+                from acp_agent.session.helping import help_text
+
+                return help_text((await host.library()).recipes.values())
+    except (InvalidParamsError, ToolError) as error:
         return str(error)
+
+
+async def _context(host: SessionHost) -> str:
+    from acp_agent.session.filling import filling_text
+
+    active = await host.models.active(host.context.model)
+    return filling_text(active.name, host.context, host.prefix_tokens(), host.used(active), active.budget)
+
+
+async def _model(host: SessionHost, name: str, set_option: SetOption) -> str:
+    if name:
+        options = await set_option(MODEL, name)
+    else:
+        options = await host.options()
+    option = next(option for option in options if option.id == MODEL)
+    if name:
+        return f"The model of this session is `{option.current}` now."
+    others = "".join(f"\n- `{choice.value}`" for choice in option.choices if choice.value != option.current)
+    more = f" `/model NAME` changes it, to one of these or to any other `provider/model`:\n{others}" if others else ""
+    current = next(choice.name for choice in option.choices if choice.value == option.current)
+    return f"The model of this session is `{current}`.{more}"
 
 
 async def _pin(host: SessionHost, text: str) -> str:

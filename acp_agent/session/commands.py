@@ -33,7 +33,12 @@ REQUIRED_HOOKS: RequiredHooks = {COMPACT: ("turn_end", SWAP_CONTEXT)}
 """Without it, an override of that recipe would leave a full context as it is."""
 
 BUILT_IN = (
+    Command("context", "Show what fills the context window, in tokens"),
+    Command("export", "Write the whole conversation into a Markdown file of the project", "path"),
+    Command("help", "List the commands and the recipes with what may follow them"),
+    Command("model", "Show which model is used, or change it", "provider/model"),
     Command("pin", "Keep a text word for word through every compaction; alone, list what is pinned", "text"),
+    Command("undo", "Take back what the last turn that changed files has changed in them"),
     Command("unpin", "Take a pinned text back", "number"),
 )
 """Commands that are no recipes."""
@@ -194,10 +199,11 @@ def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:
 
 def commands(library: RecipeLibrary) -> tuple[Command, ...]:
     """What the editor offers behind a slash, of recipes."""
-    return tuple(Command(recipe.command, recipe.description, _hint(recipe)) for recipe in library.known.values())
+    return tuple(Command(recipe.command, recipe.description, hint_of(recipe)) for recipe in library.known.values())
 
 
-def _hint(recipe: Recipe) -> str:
+def hint_of(recipe: Recipe) -> str:
+    """What may follow a recipe's name."""
     if recipe.hint:
         return recipe.hint
     names = (f"{argument.name}=…" for argument in recipe.arguments)

@@ -38,6 +38,7 @@ from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
+from acp_agent.session.originals import SessionOriginals
 from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
@@ -78,6 +79,7 @@ class SessionHost:
     :ivar run: what the running recipe sets.
     :ivar trust: what of its project may run.
     :ivar recipes: those of its directory.
+    :ivar originals: what was in files before they were changed, where the log does not hold it.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class SessionHost:
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
         self.trust = SessionTrust(self, services, self._directories[0])
+        self.originals = SessionOriginals(services.home, session_id)
         self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
         self._asked: ActiveModel | None = None
@@ -250,6 +253,7 @@ class SessionHost:
             seen=self.context.files,
             shell_timeout=self.settings.shell_timeout,
             archive=SessionArchive(self._services.store, self.session_id, self.context),
+            originals=self.originals,
         )
 
     async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:

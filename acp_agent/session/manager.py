@@ -20,6 +20,7 @@ from acp_agent.session.client import SessionClient
 from acp_agent.session.host import SessionHost, Source
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
+from acp_agent.session.originals import remove_originals
 from acp_agent.session.services import Services
 from acp_agent.session.session import Session
 from acp_agent.session.transcript import remove_transcript
@@ -128,6 +129,7 @@ class SessionManager:
         await _to_its_end(partial(self._close_if_open, session_id, "delete"))
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
+        remove_originals(self._services.home, session_id)
 
     def stop(self) -> None:
         """Let every session end, since the process does; the task group tells when they have."""

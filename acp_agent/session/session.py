@@ -39,7 +39,7 @@ class Session:
     def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
         self.host = host
         self.offered = False
-        self._turns = SessionTurns(host, tools)
+        self._turns = SessionTurns(host, tools, self.set_option)
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()

@@ -25,6 +25,7 @@ from acp_agent.conversation.events import (
     ContextAdded,
     ContextSwapped,
     ContinuationAsked,
+    EditsUndone,
     LoggedEvent,
     PinRemoved,
     SessionStarted,
@@ -108,7 +109,7 @@ class Transcript:
                 yield self._message(logged, answer.message)
             case ToolReturned() as returned:
                 yield self._message(logged, returned.result)
-            case ContextAdded() | ContinuationAsked() | TextPinned() | PinRemoved() as added:
+            case ContextAdded() | ContinuationAsked() | TextPinned() | PinRemoved() | EditsUndone() as added:
                 yield self._message(logged, UserMessage(added.message_id, (Text(added.sent),)), isMeta=True)
             case ContextSwapped() as swap if swap.sent:
                 yield {

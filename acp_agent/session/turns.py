@@ -7,6 +7,7 @@ knows nothing of prompts that wait, and is cancelled from outside.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -40,16 +41,21 @@ from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
 from acp_agent.turn.updates import AgentSaid, CallFinished, TitleUpdated
 
+if TYPE_CHECKING:
+    from acp_agent.session.builtin import SetOption
+
 
 class SessionTurns:
     """Answers the prompts of one session, one at a time.
 
     :param host: its log, client and settings.
+    :param set_option: changes an option of the session, as an editor's menu does.
     """
 
-    def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
+    def __init__(self, host: SessionHost, tools: ToolRegistry, set_option: SetOption) -> None:
         self._host = host
         self._tools = tools
+        self._set_option = set_option
 
     async def answer(self, ticket: Ticket) -> StopReason:
         """Run one prompt to its end. However it ends, and also where it is cancelled, the log is legal afterwards.
@@ -114,13 +120,19 @@ class SessionTurns:
             return await self._compact(run, parts)
         builtin = builtin_command(parts) if run is None else None
         if builtin is not None:
-            from acp_agent.session.builtin import run_builtin
-
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
-            await self._note(await run_builtin(host, *builtin))
-            return "end_turn"
+            return await self._run_builtin(builtin, parts)
         async with host.run.of(run.recipe if run else None):
             return await self._ask_model(run, parts)
+
+    async def _run_builtin(self, command: tuple[str, str], parts: tuple[UserPart, ...]) -> StopReason:
+        from acp_agent.session.builtin import only_tells, run_builtin
+
+        if only_tells(*command):
+            await self._host.show(AgentSaid(new_id("msg"), await run_builtin(self._host, *command, self._set_option)))
+        else:
+            await self._host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await self._note(await run_builtin(self._host, *command, self._set_option))
+        return "end_turn"
 
     async def _ask_model(self, run: RecipeRun | None, parts: tuple[UserPart, ...]) -> StopReason:
         host = self._host

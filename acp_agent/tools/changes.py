@@ -65,11 +65,12 @@ class Change:
     def prepared(self, environment: Environment) -> PreparedCall:
         """The call that writes it, provided that the file is by then what it is now."""
         line = first_changed_line(self.before or "", self.after)
+        diff = diff_of(str(self.path), None if self.before is None else str(self.before), self.after)
         view = CallView(
             self.title,
             "edit",
             locations=(Location(str(self.path), line),),
-            diffs=(diff_of(str(self.path), None if self.before is None else str(self.before), self.after),),
+            diffs=(diff,),
         )
 
         def beyond_the_mode() -> tuple[Path, ...]:
@@ -88,14 +89,17 @@ class Change:
                     "Read it again first, then repeat the change."
                 )
             if self.after != self.before:
+                if self.before is not None and self.before != diff.old_text and environment.originals is not None:
+                    await environment.originals.keep(str(self.before))
                 # Once more, since reading may have taken the editor a while.
                 require_same_place(self.path, asked_for, beyond_the_mode(), environment.cwd)
                 away = bool(outside((self.path,), environment.roots))
                 await environment.files.write_text(self.path, self.after, outside=away)
             version = FileVersion(str(self.path), digest(self.after))
+            former = FileVersion(str(self.path), None if self.before is None else digest(self.before))
             unheard = isinstance(self.before, UnheardText) or isinstance(now, UnheardText)
             done = f"{self.done}\n{_CHANGED_UNHEARD}" if unheard else self.done
-            return Outcome((Text(done),), view, files=(version,))
+            return Outcome((Text(done),), view, files=(version,), before=(former,))
 
         return PreparedCall(view, Access("edit", asked_for, "edit"), run)
 

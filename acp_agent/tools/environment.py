@@ -118,6 +118,14 @@ class Archive(Protocol):
         ...
 
 
+class Originals(Protocol):
+    """Keeps what was in a file before it was changed, where the log does not hold all of it."""
+
+    async def keep(self, text: str) -> None:
+        """Keep a text, as long as there is room. Never fails: what is not kept cannot be brought back, no more."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What a call may use.
@@ -127,6 +135,7 @@ class Environment:
     :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
     :ivar shell_timeout: seconds, where the call names none.
     :ivar archive: None where no log is kept.
+    :ivar originals: None likewise.
     """
 
     cwd: Path
@@ -136,3 +145,4 @@ class Environment:
     seen: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     shell_timeout: float = 120.0
     archive: Archive | None = None
+    originals: Originals | None = None

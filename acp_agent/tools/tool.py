@@ -55,6 +55,7 @@ class Outcome:
     :ivar parts: what the model reads.
     :ivar view: what the editor shows; its diffs come first there.
     :ivar files: file versions that the model has now seen.
+    :ivar before: the versions that changed files had before, in the order of the view's diffs.
     :ivar plan: the new plan, where the call set one.
     """
 
@@ -62,6 +63,7 @@ class Outcome:
     view: CallView
     is_error: bool = False
     files: tuple[FileVersion, ...] = ()
+    before: tuple[FileVersion, ...] = ()
     plan: tuple[PlanEntry, ...] | None = None
 
 

@@ -176,7 +176,7 @@ async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:
     status = "failed" if outcome.is_error else "completed"
     # A cancel that comes now is too late: what is in the log is what the user is told, however slow the editor is.
     with anyio.CancelScope(shield=True):
-        await host.append(ToolReturned(result, outcome.view, outcome.files), *plan)
+        await host.append(ToolReturned(result, outcome.view, outcome.files, outcome.before), *plan)
         await host.show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
         if outcome.plan is not None:
             await host.show(PlanUpdated(outcome.plan))

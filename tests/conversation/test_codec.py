@@ -58,6 +58,8 @@ def test_an_event_of_an_older_log_is_read_as_it_was_meant(kind: str) -> None:
 @pytest.mark.parametrize("kind", FIRST_GOLDEN)
 def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(kind: str) -> None:
     meant = EXAMPLES[kind]
+    if isinstance(meant, ToolReturned):
+        meant = replace(meant, before=())
     if isinstance(meant, ContextSwapped):
         meant = replace(
             meant,

@@ -19,7 +19,7 @@ from support.models import Reply, ToolCall
 from support.repo import Repo, make_repo
 from support.stage import Stage, conversation, results, stage
 
-NAMES = "commit compact compact-brief explain handoff init plan pr review test-fix".split()
+NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
 NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 LIBRARY = RecipeLibrary.discover(
@@ -132,7 +132,7 @@ NOT_IN_PLAN = "plan mode"
         ("/handoff", ToolCall("shell", {"command": "git commit -am done"}), NOT_IN_RECIPE),
         ("/init", ToolCall("shell", {"command": "make"}), NOT_IN_RECIPE),
     ],
-    ids=lambda value: value.input["command"] if isinstance(value, ToolCall) and value.name == "shell" else "",
+    ids=lambda value: value.arguments if isinstance(value, ToolCall) else "",
 )
 async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allowed(
     tmp_path: Path, prompt: str, call: ToolCall, refusal: str
@@ -176,7 +176,7 @@ async def test_commit_commits_with_git_alone_once_the_user_has_allowed_it(tmp_pa
     async with stage(tmp_path, *replies, files={}) as it:
         assert await it.prompt("/commit") == {"stopReason": "end_turn"}
         asked = [line for line in it.agent.lines if line.method == "session/request_permission"]
-        assert [line.params["toolCall"]["title"] for line in asked][0] == "git add shop/cart.py"
+        assert asked[0].params["toolCall"]["title"] == "git add shop/cart.py"
     assert repo.git("log", "--format=%B", "-1").strip() == "Count every piece\n\nIt forgot the quantity."
     assert repo.git("status", "--porcelain") == "?? notes.txt\n"
 

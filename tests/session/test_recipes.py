@@ -62,10 +62,9 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
     ):
         session = await agent.new_session(repo.path)
         offers = (await agent.wait_update("available_commands_update"))["availableCommands"]
-        assert [(offer["name"], offer["description"]) for offer in offers][1:-2] == [
-            ("review", "Review a change"),
-            ("tests", "Run the tests"),
-        ]
+        described = {offer["name"]: offer["description"] for offer in offers}
+        assert (described["review"], described["tests"]) == ("Review a change", "Run the tests")
+        assert "broken" not in described
         notice = await agent.wait_update("notice")
         assert str(tmp_path / "state" / "recipes" / "broken.md") in str(notice)
         assert "no_such_key" in str(notice)
@@ -124,7 +123,8 @@ async def test_an_override_of_compact_without_its_hook_is_named_and_the_built_in
     ):
         session = await agent.new_session(tmp_path)
         offers = (await agent.wait_update("available_commands_update"))["availableCommands"]
-        assert [offer["name"] for offer in offers] == ["compact", "pin", "unpin"]
+        assert "compact" in [offer["name"] for offer in offers]
+        assert "looks" not in [offer["name"] for offer in offers]
         said = " ".join(str(notice) for notice in agent.updates(kind="notice"))
         assert "compact.md:1: hooks: a recipe named `compact` must have `turn_end: {handler: swap_context}`" in said
         assert "looks.md:2: allowed_tools.0: there is no tool 'raed'; did you mean `read`?" in said

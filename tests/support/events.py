@@ -26,6 +26,7 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     ContinuationAsked,
     Diff,
+    EditsUndone,
     Event,
     FileVersion,
     InstructionsLoaded,
@@ -138,6 +139,7 @@ _EXAMPLES: tuple[Event, ...] = (
             "Read cart.py", "read", (Location("/shop/cart.py", 1),), (Diff("/shop/new.py", None, "x"),), {"lines": 1}
         ),
         (FileVersion("/shop/cart.py", "9f86d0"), FileVersion("/shop/gone.py", None)),
+        (FileVersion("/shop/new.py", None),),
     ),
     NoteAdded("msg_3", "The context holds 4 messages."),
     PlanChanged((PlanEntry("fix total", "completed", "low"),)),
@@ -204,6 +206,7 @@ _EXAMPLES: tuple[Event, ...] = (
     SummaryDropped(_USAGE),
     TextPinned("msg_8", 3, "prices are cents", "The user pinned: prices are cents"),
     PinRemoved("msg_9", 3, "The user took a pin back: prices are cents"),
+    EditsUndone("msg_13", 2, ("/shop/cart.py",), "The user took the changes back: cart.py"),
     ContinuationAsked("msg_10", "Go on where you stopped."),
     MessageSupplied(UserMessage("msg_12", (Text("Look at it."),))),
     ContextAdded("msg_11", "A hook added this:\n\nIt is raining."),
