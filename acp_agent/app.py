@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.folders import RecipeFolder
     from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import Recipe
+    from acp_agent.recipes.model import Known, Recipe
 
 DATABASE = "sessions.db"
 LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
 """Of Claude Code's folder, in the user's home and in a project."""
+RESERVED = tuple(command.name for command in BUILT_IN)
+"""Names that no recipe may take."""
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
@@ -64,18 +66,9 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     def library(settings: Settings, cwd: Path, trusts: Callable[[Recipe], bool]) -> RecipeLibrary:
         from acp_agent.recipes.library import RecipeLibrary
-        from acp_agent.recipes.model import Known
 
-        known = Known(
-            known_handlers(builtin_handlers().values()),
-            tools.names,
-            REQUIRED_HOOKS,
-            strategies,
-            (*BUILT_IN_PROVIDERS, *settings.providers),
-            handler_params(),
-        )
-        reserved = [command.name for command in BUILT_IN]
-        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, reserved, trusts)
+        known = recipe_known(settings, strategies)
+        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, RESERVED, trusts)
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
         from acp_agent.recipes.folders import signature
@@ -98,6 +91,23 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         recipe_signature=recipe_signature,
         hooks=hooks,
         project_places=lambda settings, cwd: project_places(env, settings, cwd),
+    )
+
+
+def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
+    """What recipes may name.
+
+    :param strategies: names of the compaction strategies.
+    """
+    from acp_agent.recipes.model import Known
+
+    return Known(
+        known_handlers(builtin_handlers().values()),
+        ToolRegistry(default_tools()).names,
+        REQUIRED_HOOKS,
+        strategies,
+        (*BUILT_IN_PROVIDERS, *settings.providers),
+        handler_params(),
     )
 
 

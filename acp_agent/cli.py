@@ -16,7 +16,12 @@ def main(argv: Sequence[str]) -> int:
     :param argv: the arguments behind the program's name.
     :returns: the exit status.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and (arguments.command != "recipe" or arguments.action != "show" or any(word[:1] == "-" for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:  # argparse takes no words behind an option where there were none before it
+        arguments.text += rest
     from acp_agent.commands.terminal import run_command
 
     return run_command(arguments)
@@ -64,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
     what.add_argument("--list", action="store_true", help="show what is allowed")
     what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+    _recipe(commands.add_parser("recipe", help="list the recipes, show, make or check one"))
 
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
@@ -119,6 +125,32 @@ def _hooks(parser: argparse.ArgumentParser) -> None:
     test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is (0.5)")
     test.add_argument("--reason", metavar="REASON", help="why it is compacted (manual)")
     test.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _recipe(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="the recipes of this directory, and what is wrong with others")
+    listing.add_argument("--json", action="store_true", help="print it as JSON")
+    show = actions.add_parser("show", help="a recipe's front matter, and what would be sent to the model")
+    show.add_argument("name", metavar="NAME", help="as github/pr for one in a folder")
+    show.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what would be typed behind its name")
+    show.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        dest="arguments",
+        metavar="NAME=VALUE",
+        help="an argument of the recipe; may be repeated",
+    )
+    new = actions.add_parser("new", help="write a file to begin with; one of a built-in recipe's name begins as that")
+    new.add_argument("name", metavar="NAME")
+    where = new.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for you, in every project (the default)")
+    where.add_argument("--project", action="store_true", help="for everybody who works on this project")
+    check = actions.add_parser("check", help="say what is wrong with recipes, by file and line")
+    check.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files or folders; all recipes of this directory if none"
+    )
 
 
 def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:

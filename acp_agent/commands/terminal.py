@@ -157,6 +157,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import trust
 
         return trust.run
+    if name == "recipe":
+        from acp_agent.commands import recipe
+
+        return recipe.run
     if name == "demo":
         from acp_agent.commands import demo
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
-from acp_agent.recipes.folders import RecipeFolder, listing
+from acp_agent.recipes.folders import MAX_DEPTH, RecipeFolder, listing
 from acp_agent.recipes.model import Known, KnownHandlers, Recipe, RequiredHooks
 from acp_agent.recipes.template import check
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 
 _WORD = r"[a-z0-9][a-z0-9_-]*"
+_NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
 
 _log = logging.getLogger(__name__)
 
@@ -112,19 +113,11 @@ class RecipeLibrary:
             errors += [RecipeError(f"cannot read this folder ({why})", source=str(path)) for path, why in found.unread]
             for name, path in found.files.items():
                 try:
-                    recipe = _read(folder, name, path, known, reserved)
-                except _NotOursError as error:
-                    _log.info("%s is left out: it %s", path, error)
+                    recipe = read_recipe(folder, name, path, known, reserved)
+                except NotOursError as error:
+                    _log.info("left out: %s", error)
                 except RecipeError as error:
                     errors.append(error)
-                except DocumentError as error:
-                    message = f"{error.key}: {error.message}" if error.key else error.message
-                    errors.append(RecipeError(message, source=str(path), line=error.line))
-                except Exception as error:
-                    # One file, which may be a stranger's, must not take the others with it.
-                    _log.exception("the recipe %s could not be read", path)
-                    message = f"cannot be read ({type(error).__name__}: {error})"
-                    errors.append(RecipeError(message, source=str(path)))
                 else:
                     held = recipe.origin == "project" and trusts is not None and not trusts(recipe)
                     (untrusted if held else recipes)[recipe.name] = recipe
@@ -140,16 +133,40 @@ class RecipeLibrary:
         return dict(sorted({**self.untrusted, **self.recipes}.items()))
 
 
-class _NotOursError(Exception):
-    """A file of Claude Code's cannot be used here."""
+class NotOursError(RecipeError):
+    """A file of Claude Code's cannot be used here, which is no fault of it."""
+
+
+def is_recipe_name(name: str) -> bool:
+    """Whether a file could give a recipe this name: `github/pr`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def read_recipe(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str] = ()) -> Recipe:
+    """Read one file.
+
+    :param folder: the folder of recipes that it is in.
+    :param name: what it is called there: `github/pr` for `github/pr.md`.
+    :param reserved: names of commands that no recipe may take.
+    :raises RecipeError: it cannot be used; names the file, and the line where there is one.
+    """
+    try:
+        return _read(folder, name, path, known, reserved)
+    except RecipeError:
+        raise
+    except DocumentError as error:
+        message = f"{error.key}: {error.message}" if error.key else error.message
+        kind = NotOursError if folder.form == "claude" else RecipeError
+        raise kind(message, source=str(path), line=error.line) from error
+    except Exception as error:
+        # One file, which may be a stranger's, must not take the others with it.
+        _log.exception("the recipe %s could not be read", path)
+        raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error
 
 
 def _read(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> Recipe:
     if folder.form == "claude":
-        try:
-            return _read_command(folder, name, path, known, reserved)
-        except DocumentError as error:
-            raise _NotOursError(error.message) from error
+        return _read_command(folder, name, path, known, reserved)
     if name in reserved:
         raise DocumentError(f"/{name} is a command of the agent's own; rename the file")
     *above, own = name.split("/")

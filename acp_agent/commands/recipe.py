@@ -1,0 +1,222 @@
+"""`acp-agent recipe`: the recipes of this directory, what one would send, a new one, and what is wrong with any."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from acp_agent.app import RECIPES, RESERVED, recipe_folders, recipe_known
+from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config.home import PROJECT_FOLDER, project_dir
+from acp_agent.config.trust import TrustStore
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import AgentError, RecipeError
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS
+from acp_agent.recipes.arguments import named_values
+from acp_agent.recipes.folders import SUFFIX, RecipeFolder, listing
+from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.model import Known, Recipe
+
+NO_SESSION = "sess_show"
+"""Stands for the session's id in what `show` prints."""
+TEMPLATE = """\
+---
+description: What it does, in one line for the editor's list
+# arguments:
+#   depth: {description: how deep to go, default: normal}
+# allowed_tools: [read, list, glob, grep]
+---
+Say here what the model is to do, as you would tell a colleague who knows nothing of it yet.
+
+{{ instructions }}
+"""
+"""What `new` writes for a name that no built-in recipe has."""
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """List, show, make or check recipes.
+
+    :returns: 0; 1 where a file cannot be used.
+    :raises AgentError: there is no such recipe, it cannot be rendered, or the new file is there already.
+    """
+    work = {"list": _list, "show": _show, "new": _new, "check": _check}[arguments.action]
+    # A template may run commands, for which no event loop is to wait.
+    return await to_thread.run_sync(work, arguments)
+
+
+def _settings() -> tuple[Settings, Known]:
+    from acp_agent.compaction.service import CompactionService
+
+    strategies = CompactionService().choices
+    settings = load_settings(os.environ, Path.cwd(), strategies=strategies, providers=BUILT_IN_PROVIDERS)
+    return settings, recipe_known(settings, strategies)
+
+
+def _library() -> RecipeLibrary:
+    settings, known = _settings()
+    return RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
+
+
+# --- list ---
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    library = _library()
+    recipes = library.recipes.values()
+    if arguments.json:
+        errors = [{"file": error.source, "line": error.line, "error": str(error)} for error in library.errors]
+        print(json.dumps({"recipes": [*map(_facts, recipes)], "errors": errors}, ensure_ascii=False, indent=2))
+    else:
+        for recipe in recipes:
+            version = f" ({recipe.version})" if recipe.version else ""
+            print(f"{recipe.origin:<8} {recipe.name}{version}  {recipe.description}\n         {recipe.source}")
+    return _told(library.errors)
+
+
+def _facts(recipe: Recipe) -> JsonObject:
+    return {
+        "name": recipe.name,
+        "command": f"/{recipe.command}",
+        "origin": recipe.origin,
+        "description": recipe.description,
+        "version": recipe.version,
+        "file": str(recipe.source),
+        "digest": recipe.digest,
+    }
+
+
+def _told(errors: Sequence[RecipeError]) -> int:
+    for error in errors:
+        print(f"acp-agent: {error}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+# --- show ---
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from acp_agent.recipes.front_matter import FENCE, split
+    from acp_agent.recipes.template import render
+    from acp_agent.session.surroundings import surroundings
+
+    library = _library()
+    recipe = library.get(arguments.name)
+    if recipe is None:
+        wrong = [error for error in library.errors if Path(error.source or "").stem == arguments.name]
+        _told(wrong)
+        raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.recipes)}.")
+    front_matter = split(recipe.source.read_text(encoding="utf-8-sig")).front_matter
+    print(f"{recipe.source} ({recipe.origin}, {recipe.digest[:12]})")
+    if front_matter:
+        print(f"{FENCE}\n{front_matter}\n{FENCE}")
+    print()
+    sys.stdout.flush()
+    values = named_values(recipe, arguments.arguments)
+    if recipe.origin == "project" and not _is_trusted():
+        # To render it could run a stranger's commands.
+        print(recipe.body)
+        print(
+            "\nThis is the text as it stands: its project is not trusted. `acp-agent trust` allows it.", file=sys.stderr
+        )
+        return 0
+    print(render(recipe, values, " ".join(arguments.text), surroundings(NO_SESSION, str(Path.cwd()), recipe)))
+    return 0
+
+
+def _is_trusted() -> bool:
+    from acp_agent.commands.trust import brought_by
+
+    store, cwd = TrustStore(home_dir(os.environ)), Path.cwd()
+    settings = load_settings(os.environ, cwd, providers=BUILT_IN_PROVIDERS)
+    return all(store.trusts(each) for each in brought_by(settings, cwd))
+
+
+# --- new ---
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    name: str = arguments.name.replace(":", "/")
+    if not is_recipe_name(name):
+        raise AgentError(
+            f"{name!r} is no recipe's name: it has lower-case letters, digits, - and _ alone, with / behind a folder's."
+        )
+    if name in RESERVED:
+        raise AgentError(f"/{name} is a command of the agent's own; take another name.")
+    settings, known = _settings()
+    folder = _project_folder() if arguments.project else RecipeFolder("user", settings.home / RECIPES)
+    path = folder.path / f"{name}{SUFFIX}"
+    builtin = builtin_recipes_dir() / f"{name}{SUFFIX}"
+    text = builtin.read_text(encoding="utf-8") if builtin.is_file() else TEMPLATE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise AgentError(f"{path} is there already, and was not changed.") from error
+    except OSError as error:
+        raise AgentError(f"{path} cannot be written: {error.strerror or error}.") from error
+    read_recipe(folder, name, path, known, RESERVED)
+    print(path)
+    if builtin.is_file():
+        print(f"It begins as the built-in {name}, which it replaces.", file=sys.stderr)
+    return 0
+
+
+def _project_folder() -> RecipeFolder:
+    cwd = Path.cwd()
+    root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+    return RecipeFolder("project", (project_dir(cwd) or root / PROJECT_FOLDER) / RECIPES)
+
+
+# --- check ---
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    settings, known = _settings()
+    folders = recipe_folders(os.environ, settings, Path.cwd())
+    if arguments.paths:
+        checked, errors = 0, list[RecipeError]()
+        for path in map(Path, arguments.paths):
+            count, wrong = _check_path(path.absolute(), folders, known)
+            checked += count
+            errors += wrong
+    else:
+        library = RecipeLibrary.read(folders, known, RESERVED)
+        checked, errors = sum(len(listing(folder).files) for folder in folders), [*library.errors]
+    status = _told(errors)
+    print(f"{checked} checked, {len(errors)} wrong.")
+    return status
+
+
+def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> tuple[int, Sequence[RecipeError]]:
+    """Check a file, or all that are in a folder, by the name that they have where recipes are looked for.
+
+    :returns: how many there were, and what is wrong.
+    """
+    home = next((folder for folder in reversed(folders) if path.is_relative_to(folder.path)), None)
+    if path.is_dir():
+        home = home or RecipeFolder("user", path)
+        found = listing(home)
+        files = {name: file for name, file in found.files.items() if file.is_relative_to(path)}
+        errors = [RecipeError(f"cannot read this folder ({why})", source=str(at)) for at, why in found.unread]
+    elif not path.exists():
+        raise AgentError(f"There is no file {shlex.quote(str(path))}.")
+    else:
+        home = home or RecipeFolder("user", path.parent)
+        files, errors = {str(path.relative_to(home.path).with_suffix("")): path}, []
+    for name, file in files.items():
+        try:
+            read_recipe(home, name, file, known, RESERVED)
+        except RecipeError as error:
+            errors.append(error)
+    return len(files), errors

@@ -1,0 +1,122 @@
+"""`acp-agent recipe`: list, show, new, check."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from support.checkout import REPOSITORY
+from support.repo import make_repo
+from support.terminal import run_command
+
+MINE = """\
+---
+description: Say it
+version: 1.2
+arguments:
+  depth: {description: how deep, required: true}
+allowed_commands: ["echo *"]
+---
+Say {{ shell("echo", "hello") }} {{ depth }} in {{ cwd }}. {{ instructions }}
+"""
+BROKEN = "---\ndescription: x\nallowed_tools: [raed]\n---\nText.\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(tmp_path: Path) -> None:
+    mine = write(tmp_path / "state" / "recipes" / "talk" / "mine.md", MINE)
+    theirs = write(tmp_path / ".acp-agent" / "recipes" / "plan.md", "Plan it.\n")
+    listed = await run_command(tmp_path, "recipe", "list")
+    assert (listed.code, listed.err) == (0, "")
+    assert f"user     talk/mine (1.2)  Say it\n         {mine}\n" in listed.out
+    assert f"project  plan  Plan it.\n         {theirs}\n" in listed.out
+    assert "builtin  commit  Commit the changes" in listed.out
+    broken = write(tmp_path / "state" / "recipes" / "broken.md", BROKEN)
+    listed = await run_command(tmp_path, "recipe", "list", "--json")
+    said = f"{broken}:3: allowed_tools.0: there is no tool 'raed'; did you mean `read`?"
+    assert (listed.code, listed.err) == (1, f"acp-agent: {said}\n")
+    report = json.loads(listed.out)
+    assert report["errors"] == [{"file": str(broken), "line": 3, "error": said}]
+    [entry] = [entry for entry in report["recipes"] if entry["name"] == "talk/mine"]
+    assert (entry["command"], entry["origin"], entry["version"], entry["file"]) == (
+        "/talk:mine",
+        "user",
+        "1.2",
+        str(mine),
+    )
+
+
+async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(tmp_path: Path) -> None:
+    path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
+    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=deeply", "please", "and", "soon")
+    assert (shown.code, shown.err) == (0, "")
+    lines = shown.out.splitlines()
+    assert lines[0].startswith(f"{path} (user, ")
+    assert lines[1:-2] == MINE.splitlines()[:-1]
+    assert lines[-1] == f"Say hello deeply in {tmp_path}. please and soon"
+    missing = await run_command(tmp_path, "recipe", "show", "mine")
+    assert missing.code == 1
+    assert "needs the argument `depth` (how deep)" in missing.err
+    unknown = await run_command(tmp_path, "recipe", "show", "mien")
+    assert unknown.err.startswith("acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,")
+
+
+async def test_a_project_s_recipe_runs_no_command_when_it_is_shown(tmp_path: Path) -> None:
+    write(tmp_path / ".acp-agent" / "recipes" / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"'))
+    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2")
+    assert shown.code == 1
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) -> None:
+    made = await run_command(tmp_path, "recipe", "new", "talk/mine")
+    path = tmp_path / "state" / "recipes" / "talk" / "mine.md"
+    assert (made.code, made.out, made.err) == (0, f"{path}\n", "")
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert (await run_command(tmp_path, "recipe", "check")).code == 0
+    shown = await run_command(tmp_path, "recipe", "show", "talk/mine", "Do it.")
+    assert shown.out.endswith("knows nothing of it yet.\n\nDo it.\n")
+    path.write_text("Mine.\n")
+    again = await run_command(tmp_path, "recipe", "new", "talk:mine")
+    assert (again.code, again.out) == (1, "")
+    assert again.err == f"acp-agent: {path} is there already, and was not changed.\n"
+    assert path.read_text() == "Mine.\n"
+    for name, wrong in (("../x", "is no recipe's name"), ("Mine", "is no recipe's name"), ("undo", "agent's own")):
+        refused = await run_command(tmp_path, "recipe", "new", name)
+        assert (refused.code, wrong in refused.err) == (1, True)
+
+
+async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_project(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    (repo.path / "docs").mkdir()
+    env = {"ACP_AGENT_HOME": str(tmp_path / "state")}
+    made = await run_command(repo.path / "docs", "recipe", "new", "compact", "--project", env=env)
+    path = repo.path / ".acp-agent" / "recipes" / "compact.md"
+    assert (made.code, made.out) == (0, f"{path}\n")
+    assert path.read_text() == (REPOSITORY / "recipes" / "compact.md").read_text()
+
+
+async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_are_named(tmp_path: Path) -> None:
+    good = await run_command(tmp_path, "recipe", "check")
+    assert (good.code, good.out) == (0, "10 checked, 0 wrong.\n")
+    broken = write(tmp_path / "drafts" / "broken.md", BROKEN)
+    template = write(tmp_path / "drafts" / "deep" / "odd.md", "---\n---\nOne.\n{{ two }}\n")
+    fine = write(tmp_path / "drafts" / "fine.md", "Fine.\n")
+    one = await run_command(tmp_path, "recipe", "check", str(fine), "drafts/broken.md")
+    assert (one.code, one.out) == (1, "2 checked, 1 wrong.\n")
+    assert one.err.startswith(f"acp-agent: {broken}:3: allowed_tools.0: ")
+    folder = await run_command(tmp_path, "recipe", "check", "drafts")
+    assert (folder.code, folder.out) == (1, "3 checked, 2 wrong.\n")
+    assert f"{template}:4: the template is wrong: 'two' is undefined" in folder.err
+    write(tmp_path / "state" / "recipes" / "compact.md", "No hook.\n")
+    user = await run_command(tmp_path, "recipe", "check")
+    assert (user.code, user.out) == (1, "11 checked, 1 wrong.\n")
+    assert "compact.md:1: hooks: a recipe named `compact` must have" in user.err
+    gone = await run_command(tmp_path, "recipe", "check", "nowhere.md")
+    assert (gone.code, gone.out) == (1, "")
