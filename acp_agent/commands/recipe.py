@@ -8,15 +8,15 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from acp_agent.app import RECIPES, RESERVED, recipe_folders, recipe_known
-from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config import Settings, load_settings
 from acp_agent.config.home import PROJECT_FOLDER, project_dir
-from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
@@ -121,24 +121,12 @@ def _show(arguments: argparse.Namespace) -> int:
         print(f"{FENCE}\n{front_matter}\n{FENCE}")
     print()
     sys.stdout.flush()
+    around = surroundings(NO_SESSION, str(Path.cwd()), recipe)
+    if recipe.origin == "project":
+        around = replace(around, refuses=lambda _: "to show what a project's recipe would send, no command is run")
     values = named_values(recipe, arguments.arguments)
-    if recipe.origin == "project" and not _is_trusted():
-        # To render it could run a stranger's commands.
-        print(recipe.body)
-        print(
-            "\nThis is the text as it stands: its project is not trusted. `acp-agent trust` allows it.", file=sys.stderr
-        )
-        return 0
-    print(render(recipe, values, " ".join(arguments.text), surroundings(NO_SESSION, str(Path.cwd()), recipe)))
+    print(render(recipe, values, " ".join(arguments.text), around))
     return 0
-
-
-def _is_trusted() -> bool:
-    from acp_agent.commands.trust import brought_by
-
-    store, cwd = TrustStore(home_dir(os.environ)), Path.cwd()
-    settings = load_settings(os.environ, cwd, providers=BUILT_IN_PROVIDERS)
-    return all(store.trusts(each) for each in brought_by(settings, cwd))
 
 
 # --- new ---

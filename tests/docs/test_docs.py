@@ -18,6 +18,7 @@ from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.llm.scripted import load_script
 from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.session.commands import BUILT_IN
 from support.checkout import REPOSITORY
 from support.compactions import shown_compactions
 from support.models import Reply, model_server
@@ -148,6 +149,30 @@ def test_the_handlers_in_the_documentation_are_those_that_there_are() -> None:
         for name, handler in builtin_handlers().items()
     }
     assert said == there
+
+
+def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_there_are() -> None:
+    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Built in")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \|([^|]*)\|([^|]*)\|", page, re.MULTILINE)
+    said = {
+        name: (re.findall(r"`(\w+)`", arguments), "mode `plan`" in runs, "everything" in runs, "nothing" in runs)
+        for name, arguments, runs in rows
+    }
+    library = RecipeLibrary.discover(
+        REPOSITORY / "recipes", None, None, known_handlers(builtin_handlers().values()), params=HANDLER_PARAMS
+    )
+    assert said == {
+        recipe.name: (
+            [argument.name for argument in recipe.arguments],
+            recipe.mode == "plan",
+            {"edit", "shell"} <= set(recipe.allowed_tools or ()) and recipe.allowed_commands is None,
+            recipe.allowed_tools == (),
+        )
+        for recipe in library.recipes.values()
+    }
+    page = (REPOSITORY / "docs" / "commands.md").read_text()
+    commands = re.findall(r"^\| `/(\w+)(?: \[?([\w/]+)\]?)?` \|", page, re.MULTILINE)
+    assert commands == [(command.name, command.hint or "") for command in BUILT_IN]
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:

@@ -36,7 +36,7 @@ LIBRARY = RecipeLibrary.discover(
 
 def rendered(name: str, folder: Path, words: str = "", **arguments: str) -> str:
     recipe = LIBRARY.recipes[name]
-    around = surroundings("sess_1", str(folder), recipe, may_run=True)
+    around = surroundings("sess_1", str(folder), recipe)
     return RecipeRun(recipe, words, (), arguments).render(around)
 
 
