@@ -13,6 +13,7 @@ from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
+    EditsUndone,
     Event,
     LoggedEvent,
     PinRemoved,
@@ -190,6 +191,16 @@ def test_when_every_compaction_is_undone_the_context_is_as_if_none_had_been(log:
     expected = Context.from_log(never)
     assert undone.context.entries == expected.entries
     assert undone.context.memory == expected.memory
+
+
+@given(legal_logs())
+def test_a_file_whose_changes_were_taken_back_counts_as_not_read(log: Log) -> None:
+    context = Context()
+    for entry in log:
+        context = context.apply(entry)
+        if isinstance(entry.event, EditsUndone):
+            assert not context.files.keys() & set(entry.event.paths)
+            assert context.entries[-1].note
 
 
 @given(legal_logs())

@@ -16,6 +16,7 @@ from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
+    EditsUndone,
     LoggedEvent,
     NoteAdded,
     PartialAnswer,
@@ -149,6 +150,7 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
     log.step(" and on.")
     log.end()
     log.unpin(1)
+    log.undo_edits(["/shop/cart.py"])
     log.restore()
     assert texts(replayed(log.logged)) == [
         "/pin prices are cents",
@@ -158,7 +160,7 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
         "So far.",
         " and on.",
     ]
-    silent = (TextPinned, PinRemoved, ContextAdded, ContinuationAsked, SummaryDropped, ContextRestored)
+    silent = (TextPinned, PinRemoved, ContextAdded, ContinuationAsked, SummaryDropped, ContextRestored, EditsUndone)
     shown = (logged for logged in log.logged if not isinstance(logged.event, silent))
     assert replayed(log.logged) == replayed(shown)
 

@@ -24,6 +24,7 @@ from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
+    EditsUndone,
     Event,
     FileVersion,
     InstructionsLoaded,
@@ -243,6 +244,11 @@ class LogBuilder:
     def unpin(self, number: int) -> int:
         """The user takes a pinned text back."""
         return self.add(PinRemoved(self._id("msg"), number, f"No longer pinned: {number}"))
+
+    def undo_edits(self, paths: Collection[str]) -> int:
+        """The user takes back what was changed in these files."""
+        turn = self.context.turn_from or 1
+        return self.add(EditsUndone(self._id("msg"), turn, tuple(paths), "Taken back."))
 
     def ask_on(self) -> int:
         """The model is asked to go on with an answer that was cut off."""

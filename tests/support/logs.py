@@ -68,6 +68,8 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
 def _between(draw: st.DrawFn, log: LogBuilder) -> None:
     for change in draw(st.lists(st.sampled_from(_CHANGES), max_size=2)):
         log.add(change(draw(_WORDS)))
+    if log.context.files and draw(st.integers(0, 5)) == 0:
+        log.undo_edits(draw(st.sets(st.sampled_from(sorted(log.context.files)))))
     for _ in range(draw(st.integers(0, 2))):
         _compact(draw, log)
 
