@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -85,6 +84,8 @@ class SessionOriginals:
 
 def remove_originals(home: Path, session_id: str) -> None:
     """Remove them, with their session. An id that is no folder's name has none."""
+    import shutil  # a new session does not wait for it
+
     if session_id not in ("", ".", "..") and Path(session_id).name == session_id:
         with suppress(OSError, ValueError):
             shutil.rmtree(home / FOLDER / session_id)
