@@ -123,10 +123,15 @@ def _show(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     around = surroundings(NO_SESSION, str(Path.cwd()), recipe)
     if recipe.origin == "project":
-        around = replace(around, refuses=lambda _: "to show what a project's recipe would send, no command is run")
+        around = replace(around, refuses=_refuses)
     values = named_values(recipe, arguments.arguments)
     print(render(recipe, values, " ".join(arguments.text), around))
     return 0
+
+
+def _refuses(line: str) -> str:
+    del line
+    return "to show what a project's recipe would send, no command is run"
 
 
 # --- new ---
