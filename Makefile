@@ -38,12 +38,13 @@ demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-lint: $(DEV) ## style, types, import contracts, generated code
+lint: $(DEV) ## style, types, import contracts, what is generated
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/generate_protocol.py --check
+	$(BIN)/python .ci/generate_reference.py --check
 
 format: $(DEV) ## put the source into its format
 	$(BIN)/ruff check --fix-only .

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from acp_agent import __version__
+from acp_agent.schemas import SCHEMA_NAMES
 
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
 
@@ -16,7 +17,7 @@ def main(argv: Sequence[str]) -> int:
     :param argv: the arguments behind the program's name.
     :returns: the exit status.
     """
-    parser = _parser()
+    parser = build_parser()
     arguments, rest = parser.parse_known_args(argv)
     if rest and (arguments.command != "recipe" or arguments.action != "show" or any(word[:1] == "-" for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -27,7 +28,8 @@ def main(argv: Sequence[str]) -> int:
     return run_command(arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """All sub-commands, with the words that `--help` and the documentation have for them."""
     parser = argparse.ArgumentParser(
         prog="acp-agent", description="A coding agent for editors that speak the Agent Client Protocol.", epilog=_EPILOG
     )
@@ -36,9 +38,17 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="prompt the agent from the terminal")
     run.add_argument(
-        "text", nargs="*", help="what to do; with a recipe, its instructions. Read from stdin where it is -"
+        "text",
+        nargs="*",
+        help="what to do; with a recipe, its instructions. Read from stdin where it is `-`, as in "
+        "`git diff | acp-agent run -`",
     )
-    run.add_argument("-r", "--recipe", metavar="NAME", help="run this recipe, as /NAME does in an editor")
+    run.add_argument(
+        "-r",
+        "--recipe",
+        metavar="NAME",
+        help="run this recipe, as `/NAME` does in an editor (`github/pr` for one in a folder)",
+    )
     run.add_argument(
         "--arg",
         action="append",
@@ -48,8 +58,10 @@ def _parser() -> argparse.ArgumentParser:
         help="an argument of the recipe; may be repeated",
     )
     _session_choice(run, required=False)
-    run.add_argument("--model", metavar="PROVIDER/MODEL", help="the model to use in this session from now on")
-    run.add_argument("--mode", metavar="MODE", help="ask, accept-edits, plan or full-access")
+    run.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
+    run.add_argument(
+        "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
+    )
 
     compact = commands.add_parser("compact", help="compact a session's context")
     compact.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
@@ -70,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--list", action="store_true", help="show what is allowed")
     what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
     _recipe(commands.add_parser("recipe", help="list the recipes, show, make or check one"))
+    schema = commands.add_parser("schema", help="print the JSON Schema of a file that you write")
+    schema.add_argument(
+        "name",
+        choices=SCHEMA_NAMES,
+        help="the user's config.yaml, a project's, the front matter of a recipe, or a rule among the hooks",
+    )
 
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
@@ -86,7 +104,8 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="recipes",
         metavar="NAME|FILE",
-        help="measure this recipe instead of all recipes and strategies; may be repeated",
+        help="measure this recipe, a name or a Markdown file; may be repeated. Otherwise all that compact and all "
+        "strategies are measured",
     )
     parser.add_argument(
         "--at",
@@ -94,18 +113,29 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="shares",
         metavar="SHARE",
-        help="compact where this share of the tokens is behind, as 0.5; may be repeated (0.4, 0.6 and 0.8)",
+        help="compact where this share of the session's tokens is behind; may be repeated. 0.4, 0.6 and 0.8 where "
+        "not given",
     )
-    parser.add_argument("--window", type=int, metavar="TOKENS", help="the model's window (so that it is 80%% full)")
     parser.add_argument(
-        "--tail", metavar="TOKENS|PERCENT", help="newest messages that stay, in place of what recipes say"
+        "--window",
+        type=int,
+        metavar="TOKENS",
+        help="the model's window. Where not given, at each point one that the conversation fills to 80 %%, so that "
+        "every compaction is as tight as an automatic one",
     )
-    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="let this model write the summaries; it costs money")
+    parser.add_argument(
+        "--tail", metavar="TOKENS|PERCENT", help="size of the verbatim tail, in place of what the recipes say"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="PROVIDER/MODEL",
+        help="let this model write the summaries. One call or more for each recipe at each point: it costs money",
+    )
     parser.add_argument(
         "--database", metavar="FILE", help="look for sessions in this database; all of them if none is named"
     )
-    parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N facts that each method lost")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N of the facts that each method lost")
+    parser.add_argument("--json", action="store_true", help="all figures of all points, and all facts that were lost")
 
 
 def _hooks(parser: argparse.ArgumentParser) -> None:
@@ -114,16 +144,18 @@ def _hooks(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="print it as JSON")
     test = actions.add_parser("test", help="ask all that are bound to an event, and do nothing of what they want")
     test.add_argument("event", metavar="EVENT", help="such as before_tool_call, or PreToolUse")
-    test.add_argument("--tool", default="shell", metavar="NAME", help="the tool of a call (shell)")
-    test.add_argument("--input", metavar="JSON", help='its arguments, as {"command": "ls"}')
+    test.add_argument(
+        "--tool", default="shell", metavar="NAME", help="the tool of a call, by our name or Claude Code's (`shell`)"
+    )
+    test.add_argument("--input", metavar="JSON", help='its arguments, as `{"command": "ls"}`')
     test.add_argument("--output", default="", metavar="TEXT", help="its result")
     test.add_argument("--prompt", default="Hello", metavar="TEXT", help="what the user sent")
     test.add_argument("--response", default="Done.", metavar="TEXT", help="the model's answer, or the summary")
     test.add_argument(
-        "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (new)"
+        "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (`new`)"
     )
-    test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is (0.5)")
-    test.add_argument("--reason", metavar="REASON", help="why it is compacted (manual)")
+    test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is, as 0.7 (0.5)")
+    test.add_argument("--reason", metavar="REASON", help="why it is compacted, as `manual` or `threshold`")
     test.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -156,4 +188,10 @@ def _recipe(parser: argparse.ArgumentParser) -> None:
 def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument("--follow", action="store_true", help="the newest session of this directory")
-    group.add_argument("-c", "--conversation-id", metavar="ID", dest="session_id", help="the session with this id")
+    group.add_argument(
+        "-c",
+        "--conversation-id",
+        metavar="ID",
+        dest="session_id",
+        help="the session with this id, in the directory that it belongs to",
+    )

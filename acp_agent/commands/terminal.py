@@ -161,6 +161,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import recipe
 
         return recipe.run
+    if name == "schema":
+        from acp_agent.commands import schema
+
+        return schema.run
     if name == "demo":
         from acp_agent.commands import demo
 

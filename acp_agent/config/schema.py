@@ -13,34 +13,42 @@ asked for, nor raise what a turn may cost. In particular
 
 What is left can only choose a model among the providers that the user has set up, or fit the agent to the project.
 Null is the same as leaving the key out. Defaults are in `settings` alone.
+
+The descriptions are the words of the JSON Schemas and of the documentation's tables, which .ci/generate_reference.py
+writes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from acp_agent.config.document import did_you_mean
+from acp_agent.config.forms import (
+    MAX_THRESHOLD,
+    Command,
+    Dollars,
+    EventWord,
+    HeaderName,
+    HeaderValue,
+    Matcher,
+    ModelName,
+    ProviderName,
+    ShareOrOff,
+    StrategyName,
+    Thinking,
+    Tokens,
+    Url,
+    VariableName,
+)
 from acp_agent.config.home import CONFIG_FILE
-from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, event_name
+from acp_agent.config.hook_events import event_name
 from acp_agent.config.settings import (
-    MODEL_NAME_FORM,
     MODES,
     CompactionChoices,
     HookCommand,
@@ -50,103 +58,9 @@ from acp_agent.config.settings import (
     ProviderKind,
     ProviderSettings,
     Settings,
-    ThoughtLevel,
-    is_model_name,
 )
 
 T = TypeVar("T")
-
-MIN_PREPARE = 0.05
-MAX_THRESHOLD = 0.95
-
-
-def _model_name(value: str) -> str:
-    if not is_model_name(value):
-        raise PydanticCustomError("model_name", MODEL_NAME_FORM)
-    return value
-
-
-def _provider_name(value: str) -> str:
-    if not re.fullmatch(r"[^\s/]+", value):
-        raise PydanticCustomError("provider_name", "a provider's name has neither blanks nor slashes")
-    return value
-
-
-def _http_url(value: str) -> str:
-    try:
-        url = urlsplit(value)
-        good = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
-    except ValueError:
-        good = False
-    if not good:
-        raise PydanticCustomError("http_url", "should be an http or https URL without user and password")
-    return value.rstrip("/")
-
-
-def _variable_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise PydanticCustomError(
-            "variable_name",
-            "should be the name of an environment variable, such as OPENAI_API_KEY, and never the key itself",
-        )
-    return value
-
-
-def _header_name(value: str) -> str:
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", value):
-        raise PydanticCustomError("header_name", "is not the name of an HTTP header")
-    return value
-
-
-def _header_value(value: str) -> str:
-    if not re.fullmatch(r"[\t\x20-\x7e]*", value):
-        raise PydanticCustomError("header_value", "should be printable ASCII on one line")
-    return value
-
-
-def _share_or_off(value: object) -> float | Literal[False] | None:
-    if value is None or value is False:
-        return value
-    if isinstance(value, int | float) and value is not True and MIN_PREPARE <= value <= MAX_THRESHOLD:
-        return float(value)
-    raise PydanticCustomError(
-        "share_or_off",
-        "should be a share of the usable window from {least} to {most}, or off",
-        {"least": MIN_PREPARE, "most": MAX_THRESHOLD},
-    )
-
-
-def _strategy_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-        raise PydanticCustomError("strategy_name", "should be the name of a strategy, such as `summary`")
-    return value
-
-
-def _event(value: str) -> str:
-    if event_name(value) is None:
-        known = did_you_mean(value, (*EVENT_NAMES, *ALIASES))
-        raise PydanticCustomError("event", "there is no such event; {known}", {"known": known})
-    return value
-
-
-def _command(value: object) -> str | list[str]:
-    if isinstance(value, str) and value.strip():
-        return value
-    if isinstance(value, list) and value:
-        words = [word for word in cast("list[object]", value) if isinstance(word, str)]
-        if len(words) == len(cast("list[object]", value)) and words[0]:
-            return words
-    raise PydanticCustomError(
-        "command", "should be a command line, or a list of a program and its arguments, all of them texts"
-    )
-
-
-def _matcher(value: str) -> str:
-    try:
-        re.compile("" if value == "*" else value)
-    except re.error as error:
-        raise PydanticCustomError("matcher", "is not a regular expression: {why}", {"why": str(error)}) from error
-    return value
 
 
 def _users_alone(value: object, info: ValidationInfo) -> object:
@@ -167,10 +81,7 @@ def _project_mode(value: object, info: ValidationInfo) -> object:
     return value
 
 
-ModelName = Annotated[str, AfterValidator(_model_name)]
-Tokens = Annotated[int, Field(gt=0, le=1_000_000_000)]
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-UsersAlone = Annotated[None, BeforeValidator(_users_alone)]
+UsersAlone = Annotated[SkipJsonSchema[None], BeforeValidator(_users_alone)]
 
 
 class Section(BaseModel):
@@ -183,12 +94,28 @@ class CompactionSection(Section):
     """`compaction` and `models.*.compaction`. That `prepare` is lower than `threshold` is seen in `checks`, since the
     two may come from different layers."""
 
-    auto: bool | None = None
-    threshold: Annotated[float, Field(ge=0.1, le=MAX_THRESHOLD)] | None = None
-    prepare: Annotated[float | Literal[False] | None, PlainValidator(_share_or_off)] = None
-    target: Annotated[float, Field(ge=0.05, le=0.9)] | None = None
-    strategy: Annotated[str, AfterValidator(_strategy_name)] | None = None
-    model: ModelName | None = None
+    auto: bool | None = Field(default=None, description="`false`: only `/compact` compacts; left out: `true`")
+    threshold: Annotated[float, Field(ge=0.1, le=MAX_THRESHOLD)] | None = Field(
+        default=None,
+        description="share of the usable window from which on the context is compacted; left out: `0.8`",
+    )
+    prepare: ShareOrOff = Field(
+        default=None,
+        description="share of the usable window from which on a summary is prepared in the background, so that you do "
+        "not wait for it; `off` prepares none. Must be lower than `threshold`; left out: `0.7`",
+    )
+    target: Annotated[float, Field(ge=0.05, le=0.9)] | None = Field(
+        default=None,
+        description="share of the whole window that a compaction has to get below; left out: the recipe's, else `0.5`",
+    )
+    strategy: StrategyName | None = Field(
+        default=None,
+        description="how it is done; a name that no [strategy](strategies.md) has is an error; left out: the recipe's, "
+        "else `summary`",
+    )
+    model: ModelName | None = Field(
+        default=None, description="the model that writes summaries; left out: the recipe's, else the session's"
+    )
 
     def choices(self) -> CompactionChoices:
         """As plain data."""
@@ -205,19 +132,23 @@ class CompactionSection(Section):
 class PricesSection(Section):
     """`models.*.prices`: US dollars for a million tokens."""
 
-    input: Dollars | None = None
-    cached_input: Dollars | None = None
-    cache_write: Dollars | None = None
-    output: Dollars | None = None
+    input: Dollars | None = Field(default=None, description="what is read and was in no cache")
+    cached_input: Dollars | None = Field(default=None, description="what is read from the provider's cache")
+    cache_write: Dollars | None = Field(default=None, description="what is written into it")
+    output: Dollars | None = Field(default=None, description="what the model writes")
 
 
 class ModelSection(Section):
     """`models.*`."""
 
-    context_window: Tokens | None = None
-    max_output_tokens: Tokens | None = None
-    prices: PricesSection | None = None
-    compaction: CompactionSection | None = None
+    context_window: Tokens | None = Field(
+        default=None, description="tokens, where neither the provider nor the built-in table says"
+    )
+    max_output_tokens: Tokens | None = Field(default=None, description="tokens of one answer")
+    prices: PricesSection | None = Field(default=None, description="US dollars for a million tokens")
+    compaction: CompactionSection | None = Field(
+        default=None, description="[as below](#compaction), for this model alone; what it leaves out holds from there"
+    )
 
     def settings(self) -> ModelSettings:
         """As plain data."""
@@ -233,13 +164,18 @@ class ModelSection(Section):
 class ProviderSection(Section):
     """`providers.*`."""
 
-    kind: ProviderKind | None = None
-    base_url: Annotated[str, AfterValidator(_http_url)] | None = None
-    api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
-    headers: (
-        dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]] | None
-    ) = None
-    script: Annotated[str, Field(min_length=1)] | None = None
+    kind: ProviderKind | None = Field(
+        default=None,
+        description="the API that it speaks; left out: the built-in provider's of this name, else found out",
+    )
+    base_url: Url | None = Field(default=None, description="where it is, without user and password")
+    api_key_env: VariableName | None = Field(
+        default=None, description="the environment variable that holds the key; keys never stand in a file"
+    )
+    headers: dict[HeaderName, HeaderValue] | None = Field(default=None, description="sent with every request")
+    script: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="for `scripted` alone, and needed there: the file that it plays"
+    )
 
     @model_validator(mode="after")
     def script_belongs_to_scripted(self) -> ProviderSection:
@@ -267,11 +203,19 @@ class ProviderSection(Section):
 class HookSection(Section):
     """`hooks.*[]`: one command."""
 
-    command: Annotated[str | list[str], PlainValidator(_command, json_schema_input_type=str | list[str])]
-    matcher: Annotated[str, AfterValidator(_matcher)] | None = None
-    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
-    on_error: Literal["allow", "block"] | None = None
-    name: Annotated[str, Field(min_length=1)] | None = None
+    command: Command = Field(description="a command line, or a list of a program and its arguments")
+    matcher: Matcher | None = Field(
+        default=None, description="which tools, sources or reasons it is for; left out: all"
+    )
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(
+        default=None, description="seconds that it may take; left out: 10"
+    )
+    on_error: Literal["allow", "block"] | None = Field(
+        default=None, description="what its failure means; left out: `allow`"
+    )
+    name: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="what it is called; left out: the program's name"
+    )
 
     def settings(self, event: str, origin: Literal["config", "project"], source: str) -> HookCommand:
         """As plain data.
@@ -297,15 +241,32 @@ class HookSection(Section):
 class SharedKeys(Section):
     """What both files may say in the same way."""
 
-    model: ModelName | None = None
-    thought_level: ThoughtLevel | None = None
-    context_window: Tokens | None = None
-    max_output_tokens: Tokens | None = None
-    max_turn_requests: Annotated[int, Field(gt=0)] | None = None
-    max_turn_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    shell_timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
-    compaction: CompactionSection | None = None
-    hooks: dict[Annotated[str, AfterValidator(_event)], list[HookSection]] | None = None
+    model: ModelName | None = Field(
+        default=None, description="the [model](models.md); left out: of the provider whose key is set"
+    )
+    thought_level: Thinking | None = Field(
+        default=None, description="how much the model thinks; left out: as the provider has it"
+    )
+    context_window: Tokens | None = Field(
+        default=None,
+        description="tokens, for every model and over every other source; left out: as the provider says",
+    )
+    max_output_tokens: Tokens | None = Field(default=None, description="tokens of one answer, for every model")
+    max_turn_requests: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="model calls in one turn; left out: 200"
+    )
+    max_turn_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="US dollars in one turn; left out: no limit"
+    )
+    shell_timeout: Annotated[float, Field(gt=0, le=86_400)] | None = Field(
+        default=None, description="seconds that a command of the shell tool may take, where the call names none"
+    )
+    compaction: CompactionSection | None = Field(
+        default=None, description="when and how a long context is made short: [below](#compaction)"
+    )
+    hooks: dict[EventWord, list[HookSection]] | None = Field(
+        default=None, description="commands that are run at [events](hooks.md#events): [below](#hooks)"
+    )
 
     def shared(self, below: Settings) -> Settings:
         """Lay the keys that simply override over what was said before."""
@@ -334,9 +295,15 @@ class SharedKeys(Section):
 class UserFile(SharedKeys):
     """`config.yaml` in the user's home of the agent."""
 
-    mode: Mode | None = None
-    models: dict[ModelName, ModelSection] | None = None
-    providers: dict[Annotated[str, AfterValidator(_provider_name)], ProviderSection] | None = None
+    mode: Mode | None = Field(
+        default=None, description="the [mode](sessions.md#modes) that a session starts in; left out: `ask`"
+    )
+    models: dict[ModelName, ModelSection] | None = Field(
+        default=None, description="what holds for one model, by its name: [below](#a-model)"
+    )
+    providers: dict[ProviderName, ProviderSection] | None = Field(
+        default=None, description="other providers, or other addresses of the built-in ones: [below](#a-provider)"
+    )
 
     def over(self, below: Settings) -> Settings:
         """Lay this file over the built-in defaults."""
@@ -355,7 +322,9 @@ class UserFile(SharedKeys):
 class ProjectFile(SharedKeys):
     """`.acp-agent/config.yaml` of a project; see the module's docstring for what it may not say, and why."""
 
-    mode: Annotated[Literal["plan", "ask"], BeforeValidator(_project_mode)] | None = None
+    mode: Annotated[Literal["plan", "ask"], BeforeValidator(_project_mode)] | None = Field(
+        default=None, description="the mode that a session starts in, where the user's own is not stricter"
+    )
     models: UsersAlone = None
     providers: UsersAlone = None
 

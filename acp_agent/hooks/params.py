@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic.json_schema import JsonDict
 from pydantic_core import PydanticCustomError
 
 from acp_agent.conversation.messages import JsonValue
@@ -53,7 +54,21 @@ def _schema(value: object) -> object:
     return value
 
 
-InnerPath = Annotated[str, AfterValidator(_inside)]
+def _path(ending: str = "") -> WithJsonSchema:
+    """What `_inside` and `_ending` demand."""
+    inside = r"^(?!/)(?!(?:.*/)?\.\.(?:/|$))(?!(?:\.(?:/+|$))+$).*\S.*"
+    pattern = f"{inside.removesuffix('.*')}{re.escape(ending)}$" if ending else inside
+    return WithJsonSchema({"type": "string", "pattern": pattern})
+
+
+def _said(*names: str) -> JsonDict:
+    """That at least one of some keys is there and not null."""
+    return {"anyOf": [{"required": [name], "not": {"properties": {name: {"type": "null"}}}} for name in names]}
+
+
+_NOT_BOTH: JsonDict = {"not": {"allOf": [_said("schema"), _said("file")]}}
+
+InnerPath = Annotated[str, AfterValidator(_inside), _path()]
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Schema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
 
@@ -72,18 +87,34 @@ class SwapContextParams(Params):
     """Of `swap_context`."""
 
     preserve_system_prompt: Annotated[
-        bool, Field(description="keep the system prompt, and do not read the instruction files afresh")
+        bool,
+        Field(
+            description="whether the system prompt stays as it is. By default, the "
+            "[instruction files](configuration.md) are read afresh"
+        ),
     ] = False
     max_summary_tokens: Annotated[
-        int | None, Field(gt=0, le=MAX_TOKENS, description="the longest that the summary may be")
+        int | None,
+        Field(
+            gt=0,
+            le=MAX_TOKENS,
+            description="the model is asked for no more tokens; a summary that is longer all the same is not used, and "
+            "the history stays as it is",
+        ),
     ] = None
     keep_tail_tokens: Annotated[
-        Tokens | None, Field(description="how much of the newest messages stays word for word")
+        Tokens | None,
+        Field(
+            description="how many tokens of the newest messages stay word for word; holds over `tail` of "
+            "[compaction](#compaction). `0`: nothing"
+        ),
     ] = None
 
 
 class AppendContextParams(Params):
     """Of `append_context`."""
+
+    model_config = ConfigDict(json_schema_extra=_said("text", "file"))
 
     text: Annotated[str | None, Field(min_length=1, description="what the model should read")] = None
     file: Annotated[InnerPath | None, Field(description="a text file of the project that it should read")] = None
@@ -99,7 +130,8 @@ class ExportMarkdownParams(Params):
     """Of `export_markdown`."""
 
     path: Annotated[
-        Annotated[InnerPath, AfterValidator(_ending(".md"))] | None, Field(description="the file, in the project")
+        Annotated[InnerPath, AfterValidator(_ending(".md")), _path(".md")] | None,
+        Field(description="the file, in the project"),
     ] = None
     overwrite: Annotated[bool, Field(description="also over a file that is no export of this session")] = False
 
@@ -118,6 +150,8 @@ class _WithSchema(Params):
 class ValidateOutputParams(_WithSchema):
     """Of `validate_output`."""
 
+    model_config = ConfigDict(json_schema_extra={**_NOT_BOTH, **_said("schema", "file")})
+
     @model_validator(mode="after")
     def _any_schema(self) -> ValidateOutputParams:
         if self.json_schema is None and self.file is None:
@@ -128,9 +162,11 @@ class ValidateOutputParams(_WithSchema):
 class ValidateToolOutputParams(_WithSchema):
     """Of `validate_tool_output`."""
 
+    model_config = ConfigDict(json_schema_extra={**_NOT_BOTH, **_said("schema", "file", "pattern")})
+
     tool: Annotated[str | None, Field(min_length=1, description="which tool's results; left out: every tool's")] = None
     pattern: Annotated[
-        Annotated[str, AfterValidator(_regex)] | None,
+        Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})] | None,
         Field(description="a regular expression that must be found in the result"),
     ] = None
 
@@ -145,7 +181,10 @@ class LogToolUsageParams(Params):
     """Of `log_tool_usage`."""
 
     path: Annotated[
-        InnerPath, AfterValidator(_ending(".jsonl")), Field(description="the file, in the agent's home")
+        InnerPath,
+        AfterValidator(_ending(".jsonl")),
+        _path(".jsonl"),
+        Field(description="the file, in the agent's home"),
     ] = "logs/tool-usage.jsonl"
 
 

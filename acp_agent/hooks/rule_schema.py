@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, did_you_mean, dotted, validate
 from acp_agent.config.settings import Mode
@@ -65,9 +66,37 @@ def _action(value: object) -> object:
     return {"action": value} if isinstance(value, str) else value
 
 
+class _OrOne:
+    """Tells the JSON Schema of a list what `_listed` takes as well."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several]}
+
+
 T = TypeVar("T")
 Word = Annotated[str, Field(min_length=1)]
-Listed = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1)]
+Listed = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1), _OrOne()]
+Usage = Annotated[
+    float | None,
+    BeforeValidator(_share),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                {"type": "string", "pattern": r"^(?!0+(?:\.0+)? ?%)(?:\d{1,2}|0\d\d)(?:\.\d+)? ?%$|^100(?:\.0+)? ?%$"},
+            ],
+            "title": "`70%` or `0.7`",
+        }
+    ),
+]
+Since = Annotated[
+    float | None,
+    BeforeValidator(_seconds),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^\d{1,9}(?:\.\d+)? ?[smhd]$", "title": "a time: `30s`, `10m`, `2h`, `1d`"}
+    ),
+]
 
 
 class _Section(BaseModel):
@@ -77,21 +106,26 @@ class _Section(BaseModel):
 class When(_Section):
     """`when`."""
 
-    usage: Annotated[float | None, BeforeValidator(_share)] = None
-    tool: Listed[Word] | None = None
-    path: Listed[Word] | None = None
-    command: Listed[Word] | None = None
-    source: Listed[Literal["new", "load", "resume", "compact"]] | None = None
-    reason: Listed[CompactionTrigger] | None = None
-    mode: Listed[Mode] | None = None
-    since: Annotated[float | None, BeforeValidator(_seconds)] = None
-    prompt: Listed[Word] | None = None
+    usage: Usage = Field(default=None, description="when the context takes up this share of the model's window")
+    tool: Listed[Word] | None = Field(default=None, description='for a call of this tool: `shell`, `"mcp_*"`')
+    path: Listed[Word] | None = Field(default=None, description="for a call about this file or folder")
+    command: Listed[Word] | None = Field(default=None, description="for a shell call that runs this: `git commit*`")
+    mode: Listed[Mode] | None = Field(default=None, description="in this permission mode")
+    since: Since = Field(default=None, description="when the rule has not fired for so long, or has not fired at all")
+    prompt: Listed[Word] | None = Field(
+        default=None,
+        description='at `user_message_send`, for such a message: `"*deploy*"`; capitals do not count',
+    )
+    source: Listed[Literal["new", "load", "resume", "compact"]] | None = Field(
+        default=None, description="at `session_start`: how the session begins"
+    )
+    reason: Listed[CompactionTrigger] | None = Field(default=None, description="at `before_compaction`: why it is due")
 
 
 class Until(_Section):
     """`then.defer`; no tokens stand for `turn_end`."""
 
-    tokens: Annotated[int, Field(gt=0)]
+    tokens: Annotated[int, Field(gt=0)] = Field(description="how many more there have to be")
 
 
 def _until(value: object) -> object:
@@ -102,26 +136,48 @@ def _until(value: object) -> object:
     return value
 
 
+Deferral = Annotated[Until, BeforeValidator(_until, json_schema_input_type=Literal["turn_end"] | Until)]
+
+
 class Then(_Section):
     """`then`."""
 
-    action: Literal["compact", "summary", "continue"] | None = None
-    messages: Listed[Word] | None = None
-    block: Word | None = None
-    allow: str | None = None
-    ask: str | None = None
-    context: Word | None = None
-    notice: Word | None = None
-    stop: Word | None = None
-    defer: Annotated[Until | None, BeforeValidator(_until)] = None
+    action: Literal["compact", "summary", "continue"] | None = Field(
+        default=None,
+        description="`compact`: the conversation is compacted, as by `/compact`, at the end of a turn or amid one "
+        "before the next request. `summary`: a summary is written and shown; the conversation stays as it is. "
+        "`continue`: the agent goes on, with `messages`",
+    )
+    messages: Listed[Word] | None = Field(default=None, description="what it goes on with, as if you had said it")
+    block: Word | None = Field(
+        default=None,
+        description="it does not happen, for this reason; at the end of a turn the agent goes on, told the reason; "
+        "behind a call the reason stands with the result",
+    )
+    allow: str | None = Field(default=None, description="the call runs, and you are not asked")
+    ask: str | None = Field(default=None, description="you are asked, also where the mode would not")
+    context: Word | None = Field(default=None, description="the model reads this as well")
+    notice: Word | None = Field(default=None, description="you are told this")
+    stop: Word | None = Field(default=None, description="the turn ends, for this reason")
+    defer: Deferral | None = Field(
+        default=None, description="the compaction waits for the turn's end, or until so many tokens have come"
+    )
+
+
+Done = Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)]
 
 
 class Rule(_Section):
     """A whole rule."""
 
-    on: Listed[str]
-    when: When = When()
-    then: Annotated[Then, BeforeValidator(_action)]
+    on: Listed[str] = Field(description="an event or a list of them; Claude Code's names too (`Stop`, `PreToolUse`)")
+    when: When = Field(
+        default=When(),
+        description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
+    )
+    then: Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)] = (
+        Field(description="[what should happen](#what-should-happen)")
+    )
 
 
 def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Outcome]:

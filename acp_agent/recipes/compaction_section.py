@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import Document, DocumentError, did_you_mean
-from acp_agent.config.settings import MODEL_NAME_FORM, is_model_name
+from acp_agent.config.forms import ModelName, off_again
 from acp_agent.recipes.model import CompactionOptions, HookBinding, Known, Share, Verify
 
 SWAP_HANDLER = "swap_context"
@@ -60,10 +60,6 @@ def _target(value: object) -> float | None:
     )
 
 
-def _off(value: object) -> object:
-    return "off" if value is False else value  # YAML reads a bare `off` as false
-
-
 def _heading(value: str) -> str:
     text = " ".join(value.lstrip().lstrip("#").split())
     if not text:
@@ -71,14 +67,44 @@ def _heading(value: str) -> str:
     return text
 
 
-def _model_name(value: str) -> str:
-    if not is_model_name(value):
-        raise PydanticCustomError("model_name", MODEL_NAME_FORM)
-    return value
+PERCENTAGE_TO_90 = r"^(?:0{0,2}[0-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$"
+PERCENTAGE_5_TO_90 = r"^(?:0{0,2}[5-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$"
 
-
-ModelName = Annotated[str, AfterValidator(_model_name)]
 Budget = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+Tail = Annotated[
+    int | Share | None,
+    PlainValidator(_tail),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_TOKENS},
+                {"type": "string", "pattern": PERCENTAGE_TO_90},
+            ],
+            "title": "tokens, or a percentage of the window up to `90%`",
+        }
+    ),
+]
+Target = Annotated[
+    float | None,
+    PlainValidator(_target),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["number", "null"], "minimum": MIN_TARGET, "maximum": MAX_TARGET},
+                {"type": "string", "pattern": PERCENTAGE_5_TO_90},
+            ],
+            "title": "a percentage of the window, `5%` to `90%`, or the same as a share, such as `0.4`",
+        }
+    ),
+]
+Heading = Annotated[
+    str, AfterValidator(_heading), WithJsonSchema({"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})
+]
+Checking = Annotated[
+    Verify | None,
+    BeforeValidator(off_again),
+    WithJsonSchema({"enum": [*get_args(Verify), False, None], "title": "`off`, `mark`, `mend`, `reject`"}),
+]
 
 
 class CompactionSection(BaseModel):
@@ -86,15 +112,35 @@ class CompactionSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    strategy: Annotated[str, Field(min_length=1)] | None = None
-    tail: Annotated[int | Share | None, PlainValidator(_tail)] = None
-    target: Annotated[float | None, PlainValidator(_target)] = None
-    ledger: Budget | None = None
-    requests: Budget | None = None
-    summary: Annotated[int, Field(gt=0, le=MAX_TOKENS)] | None = None
-    sections: list[Annotated[str, AfterValidator(_heading)]] | None = None
-    verify: Annotated[Verify | None, BeforeValidator(_off)] = None
-    model: ModelName | None = None
+    strategy: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None,
+        description="how it is done, such as `summary`, `mask` or `ledger`; a name that no strategy has is an error",
+    )
+    tail: Tail = Field(default=None, description="how much of the newest messages stays word for word")
+    target: Target = Field(default=None, description="what the context has to get below; more than `tail`")
+    ledger: Budget | None = Field(
+        default=None,
+        description="room in tokens for the facts that code notes: files, commands, tests, open errors; `0`: none",
+    )
+    requests: Budget | None = Field(
+        default=None, description="room in tokens for your own requests, word for word; `0`: none"
+    )
+    summary: Annotated[int, Field(gt=0, le=MAX_TOKENS)] | None = Field(
+        default=None, description="the longest that a summary may be, in tokens"
+    )
+    sections: list[Heading] | None = Field(
+        default=None, description="headings that a summary must have, with or without their `#`; `[]`: none"
+    )
+    verify: Checking = Field(
+        default=None,
+        description="what happens where a summary says what the conversation does not: nothing, it is marked, the "
+        "model is asked once to mend it, or it is not used",
+    )
+    model: ModelName | None = Field(
+        default=None,
+        description="writes the summary; left out: the session's own. A provider that is neither built in nor in "
+        "`config.yaml` is an error",
+    )
 
 
 def compaction_options(

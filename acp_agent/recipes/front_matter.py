@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
+from acp_agent.config.forms import ModelName
 from acp_agent.config.settings import Mode
 from acp_agent.recipes.compaction_section import (
     SWAP_HANDLER,
     CompactionSection,
-    ModelName,
     compaction_options,
 )
 from acp_agent.recipes.hooks_section import HookSection, hook_bindings
@@ -187,9 +187,23 @@ def _not_null(value: object) -> object:
     return value
 
 
-Scalar = Annotated[str, BeforeValidator(_as_text)]
-ArgumentName = Annotated[str, AfterValidator(_argument_name)]
-Limit = Annotated[list[Annotated[str, Field(min_length=1)]] | None, BeforeValidator(_not_null)]
+Scalar = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "title": "a text, a number, `true`, `false`"}),
+]
+ArgumentName = Annotated[
+    str,
+    AfterValidator(_argument_name),
+    WithJsonSchema(
+        {"pattern": f"^(?!(?:{'|'.join((*RESERVED_NAMES, *PLACE_NAMES))})$)[A-Za-z_][A-Za-z0-9_]*$", "type": "string"}
+    ),
+]
+Limit = Annotated[
+    list[Annotated[str, Field(min_length=1)]] | None,
+    BeforeValidator(_not_null),
+    WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}}),
+]
 
 
 class Section(BaseModel):
@@ -201,22 +215,50 @@ class Section(BaseModel):
 class ArgumentSection(Section):
     """`arguments.*`."""
 
-    description: Annotated[str, AfterValidator(_one_line)] = ""
-    default: Scalar | None = None
-    required: bool = False
+    description: Annotated[str, AfterValidator(_one_line)] = Field(
+        default="", description="what it is, for the editor's list"
+    )
+    default: Scalar | None = Field(default=None, description="its value where none is given; left out: empty")
+    required: bool = Field(
+        default=False, description="whether it is asked for where it is not given and has no default"
+    )
 
 
 class FrontMatter(Section):
     """What may stand between the fences. `defaults` is the older way to write `arguments.*.default`."""
 
-    name: str | None = None
-    description: Annotated[str, AfterValidator(_one_line)] | None = None
-    allowed_tools: Limit = None
-    allowed_commands: Limit = None
-    arguments: dict[ArgumentName, ArgumentSection | None] = {}
-    defaults: dict[ArgumentName, Scalar] = {}
-    hooks: dict[str, HookSection] = {}
-    model: ModelName | None = None
-    mode: Mode | None = None
-    version: Scalar = ""
-    compaction: CompactionSection | None = None
+    name: str | None = Field(
+        default=None,
+        description="the same as the file's name without `.md`: lower-case letters, digits, `-`, `_`; in a folder, "
+        "with or without that before it",
+    )
+    description: Annotated[str, AfterValidator(_one_line)] | None = Field(
+        default=None, description="one line for the editor's list"
+    )
+    allowed_tools: Limit = Field(
+        default=None,
+        description="[tools](tools.md) that may run; `[]` for none. Left out: all. A name that no tool has is an "
+        "error. What the model is told of tools stays the same, so that the provider's cache is hit",
+    )
+    allowed_commands: Limit = Field(
+        default=None, description="glob patterns that a shell command must match, such as `git log*`"
+    )
+    arguments: dict[ArgumentName, ArgumentSection | None] = Field(
+        default={}, description="names with `description`, `default`, `required`"
+    )
+    defaults: dict[ArgumentName, Scalar] = Field(default={}, description="the short form: names with their defaults")
+    hooks: dict[str, HookSection] = Field(
+        default={}, description="what happens at an event of the recipe's run: [handlers](#handlers)"
+    )
+    model: ModelName | None = Field(
+        default=None, description="the model that the run asks, in place of the session's own"
+    )
+    mode: Mode | None = Field(
+        default=None,
+        description="the [mode](sessions.md#modes) of the run. A project's recipe can make the session's mode "
+        "stricter, and never freer",
+    )
+    version: Scalar = Field(default="", description="whatever you call this version of the recipe")
+    compaction: CompactionSection | None = Field(
+        default=None, description="for a recipe that compacts: [how](#compaction)"
+    )

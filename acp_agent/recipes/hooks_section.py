@@ -30,8 +30,8 @@ class HandlerSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    handler: str
-    params: dict[str, JsonValue] = {}
+    handler: str = Field(description="its name")
+    params: dict[str, JsonValue] = Field(default={}, description="how it does what it does")
 
 
 HandlerItem = Annotated[HandlerSection, BeforeValidator(_named, json_schema_input_type=str | HandlerSection)]
@@ -42,10 +42,12 @@ class HookSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    handler: str | None = None
-    handlers: Annotated[list[HandlerItem], Field(min_length=1)] | None = None
-    once: bool = False
-    params: dict[str, JsonValue] = {}
+    handler: str | None = Field(default=None, description="the one handler that answers")
+    handlers: Annotated[list[HandlerItem], Field(min_length=1)] | None = Field(
+        default=None, description="several, in this order; `external` stands for all hooks that are not the recipe's"
+    )
+    once: bool = Field(default=False, description="only until the first answer of the run")
+    params: dict[str, JsonValue] = Field(default={}, description="how the one handler does what it does")
 
 
 def hook_bindings(sections: Mapping[str, HookSection], document: Document, known: Known) -> dict[str, HookBinding]:

@@ -1,0 +1,291 @@
+"""A JSON Schema accepts what the reader of the file accepts, and refuses what it refuses, but for what is listed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from acp_agent.config.document import DocumentError, parse_mapping, parse_mappings, validate
+from acp_agent.config.schema import ProjectFile, UserFile
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.params import HANDLER_PARAMS
+from acp_agent.hooks.rule_schema import read_rule
+from acp_agent.recipes.front_matter import parse_recipe
+from acp_agent.recipes.model import Known
+from acp_agent.schemas import SCHEMA_NAMES, SchemaName, modeline, schema_path
+from support.checkout import REPOSITORY
+
+Document = Any
+
+STRANGE: list[Document] = [
+    *(None, True, False, -1, 0, 1, 7, 0.05, 0.5, 0.7, 0.95, 0.97, 1.5, 2_000_000, 2_000_000_000, "", " ", "x", "off"),
+    *("0%", "4%", "5%", "20%", "70%", "90%", "91%", "100%", "101%", "012 %", "7.25%", "1.2345%", "30s", "10 m", "2w"),
+    *(
+        "a/b",
+        "a/b/c",
+        "a/",
+        "/b",
+        "a b/c",
+        "https://x.example/v1",
+        "ftp://x",
+        "https://u:p@x",
+        "KEY_1",
+        "1KEY",
+        "two words",
+    ),
+    *("# Goal", "##", "turn_end", "compact", "summary", "continue", "external", "swap_context", "validate_output"),
+    *("../x", "notes/x.md", "x.jsonl", "(", [], {}, [""], ["x"], [1], ["external"], ["compact", "external"]),
+    *({"x": 1}, {"text": "x"}, {"tokens": 5}, {"tokens": 0}, {"handler": "compact"}, {"schema": {"type": "object"}}),
+]
+"""Values that are right somewhere, and wrong everywhere else."""
+
+NAMES = [
+    "x",
+    "a/b",
+    "KEY",
+    "X-Team",
+    "instructions",
+    "cwd",
+    "9",
+    "two words",
+    "PreToolUse",
+    "turn_end",
+    "Stop",
+    "nowhere",
+]
+
+
+def schema_of(name: SchemaName) -> dict[str, Any]:
+    return json.loads(schema_path(name).read_text(encoding="utf-8"))
+
+
+def documents(schema: Any, whole: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Document]:
+    """Documents that look as the schema wants them, nearly all of whose parts are as it wants them."""
+    strange = st.sampled_from(STRANGE)
+    if not isinstance(schema, dict) or depth > 9:
+        return strange
+    right: list[st.SearchStrategy[Document]] = []
+    if "$ref" in schema:
+        found = whole["$defs"][schema["$ref"].rpartition("/")[2]]
+        right.append(st.deferred(lambda: documents(found, whole, depth + 1)))
+    if "anyOf" in schema and "properties" not in schema:
+        right.append(st.one_of([documents(part, whole, depth + 1) for part in schema["anyOf"]]))
+    if "enum" in schema:
+        right.append(st.sampled_from(schema["enum"]))
+    if "const" in schema:
+        right.append(st.just(schema["const"]))
+    kinds = schema.get("type", [])
+    if "object" in kinds and "maxProperties" not in schema:
+        right.append(objects(schema, whole, depth))
+    if "array" in kinds:
+        items = documents(schema.get("items", {}), whole, depth + 1)
+        right.append(st.lists(items, min_size=schema.get("minItems", 0), max_size=3))
+    if {"string", "number", "integer", "boolean"} & {*([kinds] if isinstance(kinds, str) else kinds)}:
+        valid = [value for value in STRANGE if Draft202012Validator(schema).is_valid(value)]
+        right.append(st.sampled_from(valid or STRANGE))
+    return st.one_of(*right, *right, *right, strange) if depth and depth % 3 == 0 else st.one_of(right or [strange])
+
+
+def objects(schema: dict[str, Any], whole: dict[str, Any], depth: int) -> st.SearchStrategy[Document]:
+    declared = {key: documents(part, whole, depth + 1) for key, part in schema.get("properties", {}).items()}
+    required = {key: part for key, part in declared.items() if key in schema.get("required", [])}
+    optional = {key: part for key, part in declared.items() if key not in required}
+    if optional:
+        few = st.lists(st.sampled_from(sorted(optional)), max_size=3, unique=True)
+        chosen = few.flatmap(lambda keys: st.fixed_dictionaries({**required, **{key: optional[key] for key in keys}}))
+    else:
+        chosen = st.fixed_dictionaries(required)
+    value = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
+    if isinstance(value, dict) or (value is False and not declared):
+        more = st.dictionaries(st.sampled_from(NAMES), documents(value, whole, depth + 1), max_size=2)
+        return st.tuples(chosen, more).map(lambda parts: {**parts[1], **parts[0]})
+    unknown = st.sampled_from([{}, {}, {}, {}, {}, {}, {}, {"colour": "red"}])
+    return st.tuples(chosen, unknown).map(lambda parts: {**parts[0], **parts[1]})
+
+
+def read_config(document: Document) -> None:
+    validate(UserFile, parse_mapping(yaml.safe_dump(document)))
+
+
+def read_project(document: Document) -> None:
+    validate(ProjectFile, parse_mapping(yaml.safe_dump(document)), context="config.yaml")
+
+
+def read_recipe(document: Document) -> None:
+    known = Known(known_handlers(builtin_handlers().values()), params=HANDLER_PARAMS)
+    text = f"---\n{yaml.safe_dump(document)}---\nSay hello.\n"
+    parse_recipe(text, name="x", source=Path("x.md"), origin="user", known=known)
+
+
+def read_rules(document: Document) -> None:
+    for _, rule in parse_mappings(yaml.safe_dump(document), ("on",)):
+        read_rule(rule)
+
+
+EXAMPLES: Mapping[str, SchemaName] = {
+    "yaml config": "config",
+    "yaml project": "project",
+    "yaml hooks": "config",
+    "yaml rule": "rule",
+}
+"""Info strings of the documentation's examples."""
+
+
+def fault_of(name: SchemaName, document: Document) -> str | None:
+    """What the reader has against a document; None where it reads it."""
+    try:
+        READERS[name](document)
+    except DocumentError as error:
+        return error.message
+    return None
+
+
+READERS: Mapping[SchemaName, Callable[[Document], None]] = {
+    "config": read_config,
+    "project": read_project,
+    "recipe": read_recipe,
+    "rule": read_rules,
+}
+
+BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
+    "config": ("is not a regular expression",),
+    "project": ("is not a regular expression",),
+    "recipe": (
+        "but the file is x.md",
+        "has a default under `arguments` too",
+        "is for recipes whose answer takes the place",
+        "is for recipes whose answer is shown",
+        "is for recipes that run tools",
+        "should be less than `target`",
+        "is listed twice",
+        "is no regular expression",
+        "is no usable JSON Schema",
+    ),
+    "rule": (
+        "is known only at",
+        "is possible only at",
+        "has more than one of block, allow and ask",
+        "need each other",
+        "says nothing to do",
+    ),
+}
+"""What a reader refuses and a schema does not: two keys that contradict each other, and languages of their own."""
+
+
+@pytest.mark.parametrize("name", SCHEMA_NAMES)
+def test_a_schema_accepts_what_is_read_and_refuses_what_is_not(name: SchemaName) -> None:
+    schema = schema_of(name)
+    validator = Draft202012Validator(schema)
+    judged = {True: 0, False: 0}
+
+    @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(documents(schema, schema))
+    def agree(document: Document) -> None:
+        if not isinstance(document, dict | list):
+            return
+        accepted = validator.is_valid(document)
+        fault = fault_of(name, document)
+        if accepted:
+            assert fault is None or any(words in fault for words in BEYOND[name])
+        else:
+            assert fault is not None, [error.message for error in validator.iter_errors(document)]
+        judged[accepted] += 1
+
+    agree()
+    assert min(judged.values()) > 20
+
+
+@pytest.mark.parametrize("name", SCHEMA_NAMES)
+def test_every_key_is_described_and_unknown_ones_are_refused(name: SchemaName) -> None:
+    schema = schema_of(name)
+    Draft202012Validator.check_schema(schema)
+    objects_of_keys = [schema, *schema["$defs"].values()]
+    keys = {key: part for found in objects_of_keys for key, part in found.get("properties", {}).items()}
+    assert [key for key, part in keys.items() if not part.get("description")] == []
+    assert all(found["additionalProperties"] is False for found in objects_of_keys if "properties" in found)
+    assert re.search(r"\]\(|/home/|/tmp/", json.dumps(schema)) is None
+
+
+def test_words_that_have_two_spellings_are_accepted_in_both() -> None:
+    config, recipe, rule = (Draft202012Validator(schema_of(name)) for name in ("config", "recipe", "rule"))
+    for off in (False, "off"):
+        assert config.is_valid({"compaction": {"prepare": off}, "thought_level": off})
+        assert fault_of("config", {"compaction": {"prepare": off}, "thought_level": off}) is None
+        assert recipe.is_valid({"compaction": {"verify": off}})
+    for event in ("before_tool_call", "PreToolUse"):
+        assert config.is_valid({"hooks": {event: [{"command": "true"}]}})
+        assert recipe.is_valid({"hooks": {event: {"handler": "log_tool_usage"}}})
+        assert rule.is_valid({"on": event, "when": {"usage": "70%"}, "then": "compact"})
+    assert recipe.is_valid({"hooks": {"Stop": {"handlers": ["external", "export_markdown"]}}})
+    assert not recipe.is_valid({"hooks": {"Stop": {"handlers": ["external", "external", "export_markdown"]}}})
+    assert rule.is_valid([{"on": ["turn_end"], "then": {"block": "No."}}])
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_examples_in_the_documentation_are_what_the_schemas_accept(page: Path) -> None:
+    for info, name in EXAMPLES.items():
+        for text in re.findall(rf"^```{info}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            document = yaml.safe_load(re.sub(r"^(- |  )?on:", r"\1'on':", text, flags=re.MULTILINE))
+            Draft202012Validator(schema_of(name)).validate(document)
+    for text in re.findall(r"^```markdown recipe\n---\n(.*?)^---$", page.read_text(), re.MULTILINE | re.DOTALL):
+        Draft202012Validator(schema_of("recipe")).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("*.md")), ids=lambda path: path.stem)
+def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
+    matter = yaml.safe_load(path.read_text().split("---\n")[1])
+    Draft202012Validator(schema_of("recipe")).validate(matter)
+
+
+def test_the_line_for_editors_is_a_comment_that_leads_to_the_schema() -> None:
+    line = modeline("recipe")
+    assert yaml.safe_load(line) is None
+    uri = line.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(Path(unquote(urlsplit(uri).path)).read_text()) == schema_of("recipe")
+    assert urlsplit(uri).scheme == "file"
+
+
+def test_the_command_prints_a_schema() -> None:
+    command = [sys.executable, "-m", "acp_agent", "schema", "rule"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert json.loads(printed.stdout) == schema_of("rule")
+
+
+def generate(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / ".ci" / "generate_reference.py"), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_schemas_and_the_tables_of_the_documentation_are_up_to_date() -> None:
+    done = generate(REPOSITORY, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_was_edited_by_hand_is_found_and_written_anew(tmp_path: Path) -> None:
+    for folder in (".ci", "acp_agent", "docs"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    schema, page = tmp_path / "acp_agent/schemas/rule.schema.json", tmp_path / "docs/configuration.md"
+    before = schema.read_text(), page.read_text()
+    schema.write_text(before[0].replace("70%", "80%"))
+    page.write_text(before[1].replace("| `threshold` | 0.1 to 0.95 |", "| `threshold` | 0.2 to 0.95 |"))
+    assert before[0] != schema.read_text()
+    assert before[1] != page.read_text()
+    done = generate(tmp_path, "--check")
+    assert done.returncode == 1
+    named = re.findall(r"^\S+", done.stderr, re.MULTILINE)
+    assert named == ["acp_agent/schemas/rule.schema.json", "docs/configuration.md"]
+    assert generate(tmp_path).returncode == 0
+    assert (schema.read_text(), page.read_text()) == before
