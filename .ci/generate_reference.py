@@ -350,7 +350,8 @@ def commands() -> str:
     rows: list[tuple[str, str]] = []
     for action in choices._choices_actions:
         name = f"`{action.dest}`"
-        rows.append((f"[{name}](#{action.dest})" if f"\n## {action.dest}\n" in linked else name, action.help or ""))
+        target = f"#{action.dest}" if f"\n## {action.dest}\n" in linked else f"{action.dest}.md"
+        rows.append((f"[{name}]({target})", action.help or ""))
     return table(("command", "what it does"), rows)
 
 

@@ -163,7 +163,9 @@ Command = Annotated[
 Url = Annotated[
     str,
     AfterValidator(_http_url),
-    WithJsonSchema({"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@]", "title": "a URL"}),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"}
+    ),
 ]
 VariableName = Annotated[
     str,

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
-from pydantic.json_schema import JsonDict
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from acp_agent.conversation.messages import JsonValue

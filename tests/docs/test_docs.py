@@ -141,7 +141,12 @@ def test_the_strategies_in_the_documentation_are_those_that_can_be_chosen() -> N
 
 
 def test_the_handlers_in_the_documentation_are_those_that_there_are() -> None:
-    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Handlers")[2].partition("\n## ")[0]
+    page = (
+        (REPOSITORY / "docs" / "recipes.md")
+        .read_text()
+        .partition("<!-- generated: recipe.handlers -->")[2]
+        .partition("<!-- end -->")[0]
+    )
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|([^|]*)\|", page, re.MULTILINE)
     said = {name: (set(re.findall(r"\w+", events)), set(re.findall(r"\w+", params))) for name, events, params in rows}
     there = {

@@ -55,12 +55,11 @@ def test_the_conditions_in_the_documentation_are_those_that_there_are() -> None:
 def test_what_is_possible_at_which_event_is_told_as_it_is() -> None:
     here = [name for name in EVENT_NAMES if name not in OBSERVED]
     told: dict[str, list[str]] = {}
-    for then, _, at in rows("hooks-rules.md", "What should happen"):
-        action = re.search(r"continue|\w+", then)
-        assert action
-        named = re.findall(r"`(\w+)`", at)
-        key = "continue" if "continue" in then else action[0]
-        told[key] = [name for name in here if name not in named] if at.startswith("all") else named
+    for key, _, _, where in rows("hooks-rules.md", "What should happen"):
+        for name, at in [part.split(": ") for part in where.split("; ")] if key == "`action`" else [(key, where)]:
+            named = re.findall(r"`(\w+)`", at)
+            told[name.strip("`")] = [event for event in here if event not in named] if at.startswith("all") else named
+    assert told.pop("messages") == []
     assert {key: set(names) for key, names in told.items()} == {key: set(names) for key, names in POSSIBLE.items()}
 
 

@@ -191,7 +191,9 @@ def test_a_schema_accepts_what_is_read_and_refuses_what_is_not(name: SchemaName)
     validator = Draft202012Validator(schema)
     judged = {True: 0, False: 0}
 
-    @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+    @settings(max_examples=200, deadline=None, suppress_health_check=slow)
     @given(documents(schema, schema))
     def agree(document: Document) -> None:
         if not isinstance(document, dict | list):
