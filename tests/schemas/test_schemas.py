@@ -116,22 +116,27 @@ def objects(schema: dict[str, Any], whole: dict[str, Any], depth: int) -> st.Sea
     return st.tuples(chosen, unknown).map(lambda parts: {**parts[0], **parts[1]})
 
 
+def written(document: Document) -> str:
+    """As YAML; by way of JSON, so that equal parts are not written as anchor and alias."""
+    return yaml.safe_dump(json.loads(json.dumps(document)))
+
+
 def read_config(document: Document) -> None:
-    validate(UserFile, parse_mapping(yaml.safe_dump(document)))
+    validate(UserFile, parse_mapping(written(document)))
 
 
 def read_project(document: Document) -> None:
-    validate(ProjectFile, parse_mapping(yaml.safe_dump(document)), context="config.yaml")
+    validate(ProjectFile, parse_mapping(written(document)), context="config.yaml")
 
 
 def read_recipe(document: Document) -> None:
     known = Known(known_handlers(builtin_handlers().values()), params=HANDLER_PARAMS)
-    text = f"---\n{yaml.safe_dump(document)}---\nSay hello.\n"
+    text = f"---\n{written(document)}---\nSay hello.\n"
     parse_recipe(text, name="x", source=Path("x.md"), origin="user", known=known)
 
 
 def read_rules(document: Document) -> None:
-    for _, rule in parse_mappings(yaml.safe_dump(document), ("on",)):
+    for _, rule in parse_mappings(written(document), ("on",)):
         read_rule(rule)
 
 
