@@ -96,3 +96,18 @@ def test_the_installed_package_offers_compaction_to_python_code(installed_agent:
     offered = succeed(python, "-c", code, cwd=tmp_path)
 
     assert offered.strip() == "('summary', 'native', 'mask', 'ledger', 'truncate')"
+
+
+def test_the_installed_agent_brings_the_schemas_that_editors_check_files_with(
+    installed_agent: Path, tmp_path: Path
+) -> None:
+    code = "from acp_agent.schemas import *; print(*[schema_path(name) for name in SCHEMA_NAMES], sep='\\n')"
+
+    paths = [Path(line) for line in succeed(installed_agent.with_name("python"), "-c", code, cwd=tmp_path).splitlines()]
+    printed = succeed(installed_agent, "schema", "recipe", cwd=tmp_path)
+
+    assert all(path.is_relative_to(installed_agent.parents[1]) for path in paths)
+    assert {path.name: path.read_bytes() for path in paths} == {
+        file.name: file.read_bytes() for file in (REPOSITORY / "acp_agent" / "schemas").glob("*.json")
+    }
+    assert json.loads(printed)["$id"] == "urn:acp-agent:schema:recipe"

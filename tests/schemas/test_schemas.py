@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -48,6 +48,7 @@ STRANGE: list[Document] = [
     ),
     *("# Goal", "##", "turn_end", "compact", "summary", "continue", "external", "swap_context", "validate_output"),
     *("../x", "notes/x.md", "x.jsonl", "(", [], {}, [""], ["x"], [1], ["external"], ["compact", "external"]),
+    *(["log_tool_usage"], ["export_markdown"], [{"handler": "append_context", "params": {"text": "x"}}]),
     *({"x": 1}, {"text": "x"}, {"tokens": 5}, {"tokens": 0}, {"handler": "compact"}, {"schema": {"type": "object"}}),
 ]
 """Values that are right somewhere, and wrong everywhere else."""
@@ -213,6 +214,59 @@ def test_a_schema_accepts_what_is_read_and_refuses_what_is_not(name: SchemaName)
 
     agree()
     assert min(judged.values()) > 20
+
+
+def smallest(schema: dict[str, Any], whole: dict[str, Any]) -> Document:
+    """A short document that the schema accepts."""
+    if "$ref" in schema:
+        return smallest(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
+    if schema.get("required"):
+        return {key: smallest(schema["properties"][key], whole) for key in schema["required"]}
+    validator = Draft202012Validator({**schema, "$defs": whole["$defs"]})
+    return next(
+        value for value in [schema.get("const"), *schema.get("enum", []), *STRANGE] if validator.is_valid(value)
+    )
+
+
+def places(schema: dict[str, Any], whole: dict[str, Any], depth: int = 0) -> Iterator[Callable[[Document], Document]]:
+    """Every place of a document that a value can stand at: what puts it there, with no more around it than needed."""
+    if depth > 12:
+        return
+    if "$ref" in schema:
+        yield from places(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, depth + 1)
+    for part in schema.get("anyOf", []):
+        yield from places(part, whole, depth + 1)
+    if isinstance(items := schema.get("items"), dict):
+        yield lambda value: [value]
+        yield from ((lambda value, inner=inner: [inner(value)]) for inner in places(items, whole, depth + 1))
+    inside = dict(schema.get("properties", {}))
+    for pattern, part in schema.get("patternProperties", {}).items():
+        inside[next(name for name in NAMES if re.search(pattern, name))] = part
+    for key, part in inside.items():
+        around = {name: smallest(inside[name], whole) for name in schema.get("required", ()) if name != key}
+        yield lambda value, key=key, around=around: {**around, key: value}
+        for inner in places(part, whole, depth + 1):
+            yield lambda value, key=key, around=around, inner=inner: {**around, key: inner(value)}
+
+
+@pytest.mark.parametrize("name", ["config", "recipe", "rule"])
+def test_every_key_takes_the_same_values_in_the_schema_and_in_the_file(name: SchemaName) -> None:
+    schema = schema_of(name)
+    validator = Draft202012Validator(schema)
+    once = {json.dumps(place("?")): place for place in places(schema, schema)}
+    if name == "recipe":  # other events have the same form, and the other names of events mean the same
+        once = {text: place for text, place in once.items() if '"hooks"' not in text or '"turn_end"' in text}
+    if name == "config":
+        once = {text: place for text, place in once.items() if '"hooks"' not in text or '"PreToolUse"' in text}
+    wrong: list[Document] = []
+    for place in once.values():
+        for value in STRANGE:
+            document = place(value)
+            fault = fault_of(name, document)
+            beyond = fault is not None and any(words in fault for words in BEYOND[name])
+            if validator.is_valid(document) != (fault is None) and not beyond:
+                wrong.append((document, fault))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", SCHEMA_NAMES)
