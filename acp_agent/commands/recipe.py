@@ -134,10 +134,6 @@ def _refuses(line: str) -> str:
     return "to show what a project's recipe would send, no command is run"
 
 
-def _refused(command: str) -> str:
-    return f"to show what a project's recipe would send, `{command}` is not run"
-
-
 # --- new ---
 
 
