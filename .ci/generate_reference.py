@@ -351,7 +351,8 @@ def commands() -> str:
     for action in choices._choices_actions:
         name = f"`{action.dest}`"
         target = f"#{action.dest}" if f"\n## {action.dest}\n" in linked else f"{action.dest}.md"
-        rows.append((f"[{name}]({target})", action.help or ""))
+        there = target[0] == "#" or (ROOT / "docs" / target).exists()
+        rows.append((f"[{name}]({target})" if there else name, action.help or ""))
     return table(("command", "what it does"), rows)
 
 

@@ -23,6 +23,7 @@ from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
 from acp_agent.recipes.folders import SUFFIX, RecipeFolder, listing
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
+from acp_agent.schemas import modeline
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Known, Recipe
@@ -145,6 +146,8 @@ def _new(arguments: argparse.Namespace) -> int:
         )
     if name in RESERVED:
         raise AgentError(f"/{name} is a command of the agent's own; take another name.")
+    from acp_agent.recipes.front_matter import FENCE
+
     settings, known = _settings()
     folder = _project_folder() if arguments.project else RecipeFolder("user", settings.home / RECIPES)
     path = folder.path / f"{name}{SUFFIX}"
@@ -153,7 +156,7 @@ def _new(arguments: argparse.Namespace) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700)
         with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text.replace(f"{FENCE}\n", f"{FENCE}\n{modeline('recipe')}\n", 1))
     except FileExistsError as error:
         raise AgentError(f"{path} is there already, and was not changed.") from error
     except OSError as error:
