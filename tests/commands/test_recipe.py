@@ -99,7 +99,11 @@ async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_proje
     made = await run_command(repo.path / "docs", "recipe", "new", "compact", "--project", env=env)
     path = repo.path / ".acp-agent" / "recipes" / "compact.md"
     assert (made.code, made.out) == (0, f"{path}\n")
-    assert path.read_text() == (REPOSITORY / "recipes" / "compact.md").read_text()
+    fence, modeline, *rest = path.read_text().splitlines(keepends=True)
+    assert fence + "".join(rest) == (REPOSITORY / "recipes" / "compact.md").read_text()
+    # Editors complete and check the keys by it.
+    assert modeline.startswith("# yaml-language-server: $schema=file:///")
+    assert Path(modeline.split("file://")[1].strip()).is_file()
 
 
 async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_are_named(tmp_path: Path) -> None:
