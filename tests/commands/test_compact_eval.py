@@ -94,7 +94,7 @@ async def test_json_has_all_points_and_methods(tmp_path: Path) -> None:
     write(tmp_path / "cart.json", as_transcript(cart_session()))
     ran = await run_command(tmp_path, "compact-eval", "cart.json", "--json", "--at", "0.5", "--window", "8000")
     document: dict[str, Any] = json.loads(ran.out)
-    names = ["/compact", "ledger", "mask", "truncate", "newest 40%"]
+    names = ["/compact", "/compact-brief", "ledger", "mask", "truncate", "newest 40%"]
     assert [each["method"] for each in document["methods"]] == names
     assert [each["method"] for each in document["measurements"]] == names
     assert {each["session"] for each in document["measurements"]} == {"cart.json"}
@@ -197,7 +197,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
         (["cart.json", "--at", "half"], "--at half: a point is a share"),
         (["cart.json", "--tail", "much"], "--tail much: a tail is a number of tokens"),
         (["cart.json", "--window", "0"], "--window is a number of tokens"),
-        (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: compact"),
+        (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: commit, compact"),
         (["cart.json", "--recipe", "nothing.md"], "nothing.md: there is no such file"),
         (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
         (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),

@@ -50,7 +50,7 @@ async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor
     files = EditorFiles(editor, "s", Capabilities(read_text_file=True, write_text_file=True))
     assert await files.read_text(path) == "on the disk"
     with pytest.raises(ToolError, match="did not answer"):
-        await files.write_text(path, "new")
+        await files.write_text(tmp_path / "b.txt", "new")
     with pytest.raises(ToolError, match="did not answer"):
         await EditorTerminals(editor, "s").run("true", tmp_path, 7.0, heard, heard)
     assert editor.limits.keys() == {
