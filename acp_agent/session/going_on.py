@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import ContextAdded
 from acp_agent.conversation.messages import new_id
+from acp_agent.errors import AgentError, SessionConflictError, SessionNotFoundError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ class GoingOn:
         hooks = self._host.hooks
         for ask in (hooks.turn_end, hooks.agent_stop):
             outcome = await ask(response)
-            await self._do(outcome)
+            try:
+                await self._do(outcome)
+            except (SessionConflictError, SessionNotFoundError):
+                raise
+            except AgentError as error:
+                # The model has answered: what a hook wanted beside that must not make a failure of the turn.
+                await self._note(f"What a hook wanted was not done. {error}")
             if outcome.stop is not None:
                 await self._note(f"A hook ended the turn. {outcome.stop}".rstrip())
                 return False

@@ -172,11 +172,12 @@ class SessionTurns:
         """Run the model and its tools, and again for as long as hooks want to go on."""
         going_on = GoingOn(self._host, self._note)
         while True:
+            spent_before = self._host.context.cost
             result = await run_turn(self._host, self._tools, limits)
             if result.stopped is not None:
                 await self._note(f"A hook ended the turn. {result.stopped}".rstrip())
             elif result.stop_reason == "end_turn" and result.answer is not None:
-                limits = replace(limits, max_requests=limits.max_requests - result.requests)
+                limits = limits.less(result.requests, self._host.context.cost - spent_before)
                 if await going_on.after(result.answer.text):
                     continue
             return result.stop_reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from acp_agent.conversation.context import Context
@@ -32,6 +32,15 @@ class TurnLimits:
     max_cost: float | None = None
     allowed_tools: frozenset[str] | None = None
     allowed_commands: tuple[str, ...] | None = None
+
+    def less(self, requests: int, cost: float) -> TurnLimits:
+        """What is left of a turn that goes on.
+
+        :param requests: model calls that it has made.
+        :param cost: US dollars that they cost.
+        """
+        left = None if self.max_cost is None else self.max_cost - cost
+        return replace(self, max_requests=self.max_requests - requests, max_cost=left)
 
 
 class TurnHost(Protocol):

@@ -81,3 +81,12 @@ async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(t
         assert any(call.mentions("Mind the prices.") for call in it.server.calls)
         await it.prompt("Two?", Reply("Second."))
         assert LONG in json.dumps(it.last)
+
+
+async def test_a_summary_that_a_hook_wants_and_does_not_get_is_told_behind_the_answer(tmp_path: Path) -> None:
+    with_program(tmp_path, SUMMARY_ASKED)
+    async with desk(tmp_path, Reply("")) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Now sum up", Reply("I will."))  # which ends as a turn does
+        assert "What a hook wanted was not done. The model answered with an empty summary." in it.agent.text()
+        assert shown_compactions(it.agent) == []
