@@ -102,7 +102,7 @@ class AutoCompaction:
         )
         if await self._use_prepared(level, active, last, opened=opened, waits=waits):
             # What came since may be too much for all that, and the model one with a smaller window.
-            level = self._level = self._pressure(active, await self._host.filled(active), settings)
+            level = self._level = self._pressure(active, await self._host.requests.filled(active), settings)
             if level not in _MUST:
                 return
         if level == "prepare" and not self._put_off.holds(budget.used):
@@ -313,7 +313,7 @@ class AutoCompaction:
 
         :raises ContextOverflowError: the request is certainly too large.
         """
-        used = await self._host.too_large(active)
+        used = await self._host.requests.too_large(active)
         if used is not None:
             why = reason.reason if isinstance(reason, CompactionError) else str(reason)
             raise ContextOverflowError(

@@ -74,7 +74,9 @@ async def _context(host: SessionHost) -> str:
     from acp_agent.session.filling import filling_text
 
     active = await host.models.active(host.context.model)
-    return filling_text(active.name, host.context, host.prefix_tokens(), host.used(active), active.budget)
+    return filling_text(
+        active.name, host.context, host.requests.prefix_tokens(), host.requests.used(active), active.budget
+    )
 
 
 async def _model(host: SessionHost, name: str, set_option: SetOption) -> str:
@@ -148,7 +150,7 @@ async def _status(host: SessionHost) -> str:
     about = (ContextSwapped, CompactionFailed, ContextRestored)
     events = [logged async for logged in host.events() if isinstance(logged.event, about)]
     return status_text(
-        await host.filled(active),
+        await host.requests.filled(active),
         host.settings.compaction_for(active.name),
         host.context.memory,
         events,

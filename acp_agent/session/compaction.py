@@ -106,10 +106,10 @@ class SessionCompaction:
         :raises HookError: they cannot stand there.
         """
         host, swaps = self._host, list[ContextSwapped]()
-        used = host.used(await self._active())
+        used = host.requests.used(await self._active())
 
         def build(context: Context) -> tuple[Event, ...]:
-            events = replacement(context, messages, used, host.prefix_tokens())
+            events = replacement(context, messages, used, host.requests.prefix_tokens())
             swaps.extend(event for event in events if isinstance(event, ContextSwapped))
             return events
 
@@ -135,7 +135,7 @@ class SessionCompaction:
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due."""
         settings = self._host.settings.compaction_for(active.name)
-        await self.automatic.before_request(active, await self._host.filled(active), settings)
+        await self.automatic.before_request(active, await self._host.requests.filled(active), settings)
 
     async def heed(self, asked: ActiveModel, refusal: ContextOverflowError) -> bool:
         """Learn what a refusal says of the window, or every turn would have to be refused first.
@@ -150,13 +150,13 @@ class SessionCompaction:
         learned = self._host.models.learned(asked.name).states(stated)
         less = None
         if not refusal.partial and self._asked_less != self.context.head:
-            used = (await self._host.filled(asked)).used
+            used = (await self._host.requests.filled(asked)).used
             less = shorter_answer(stated, refusal.prompt, used, self._answer(asked))
         if less is not None:
             self._nothing_short, self._asked_less = None, self.context.head
             learned = learned.asks_for(less)
         elif refusal.prompt is not None:
-            learned = learned.counts(refusal.prompt, self._host.estimate())
+            learned = learned.counts(refusal.prompt, self._host.requests.estimate())
         self._host.models.learn(asked.name, learned)
         return less is not None
 
@@ -177,7 +177,7 @@ class SessionCompaction:
             learned = self._host.models.learned(asked.name)
             self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
             active = await self._active()
-            window = own_window(refusal.maximum, refusal.prompt, self._host.used(active))
+            window = own_window(refusal.maximum, refusal.prompt, self._host.requests.used(active))
             await self.automatic.make_room(active, limit, window)
         else:
             return await self._make_unknown_room(asked, refusal)
@@ -189,7 +189,7 @@ class SessionCompaction:
         if self._nothing_short is not None and self._asked_less == self.context.head:
             raise CompactionError(f"A shorter answer was asked for, and it was refused as well. {self._nothing_short}")
         active, known = await self._active(), models.learned(name)
-        used = (await self._host.filled(asked)).used
+        used = (await self._host.requests.filled(asked)).used
         # What was refused is more than fits; unless it was so together with the answer's limit alone.
         fits = int(used * SURE_SHARE)
         broke_off = refusal is None or refusal.partial
@@ -217,7 +217,7 @@ class SessionCompaction:
 
     def _answer(self, asked: ActiveModel) -> int:
         """Tokens that the last request asked for."""
-        return asked.budget.output(self._host.used(asked), asked.max_output_tokens)
+        return asked.budget.output(self._host.requests.used(asked), asked.max_output_tokens)
 
     async def undo(self) -> ContextRestored:
         """Undo the newest compaction that is in force.
@@ -225,7 +225,7 @@ class SessionCompaction:
         :raises CompactionError: there is none.
         """
         host = self._host
-        restored = await undo(self._services.store, host.session_id, host.log, host.prefix_tokens())
+        restored = await undo(self._services.store, host.session_id, host.log, host.requests.prefix_tokens())
         # Only now: where nothing was undone, what is prepared still fits.
         await self.preparation.drop()
         await host.show_usage()

@@ -54,7 +54,7 @@ class HookServices:
 
         host = self._host
         own = await host.models.active(host.model)
-        request = host.request(own)
+        request = host.requests.request(own)
         if messages is None:
             state = ConversationState.from_context(host.context, request, own.budget)
         else:

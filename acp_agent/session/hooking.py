@@ -262,7 +262,7 @@ class SessionHooks:
         usage = TokenUsage(
             input_tokens=last.prompt_tokens if last else 0,
             output_tokens=last.output_tokens if last else 0,
-            current_context_window=context.baseline or used_tokens(context, self._host.prefix_tokens()),
+            current_context_window=context.baseline or used_tokens(context, self._host.requests.prefix_tokens()),
         )
         try:
             active = await self._host.models.active(self._host.model)

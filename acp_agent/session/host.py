@@ -13,9 +13,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
-from acp_agent.compaction.triggers import SURE_SHARE, ended_for_want_of_room
+from acp_agent.compaction.triggers import ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
@@ -31,7 +29,7 @@ from acp_agent.conversation.events import (
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall, new_id
 from acp_agent.errors import AgentError, ContextOverflowError, OverflowLimit
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
-from acp_agent.llm.provider import ModelEvent, ModelRequest, ToolDefinition
+from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
@@ -40,6 +38,7 @@ from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
 from acp_agent.session.recipes import SessionRecipes
+from acp_agent.session.requests import SessionRequests
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
 from acp_agent.session.trusting import SessionTrust
@@ -55,10 +54,6 @@ if TYPE_CHECKING:
     from acp_agent.session.compaction import SessionCompaction
     from acp_agent.session.hooking import SessionHooks
 
-UNSURE_SHARE = 0.1
-"""Of the window: where more of the count than this is our own estimate, the provider may be asked to count."""
-LIKELY = (0.6, 1.4)
-"""Shares of the usable window between which a wrong estimate would decide wrongly."""
 TAKEN_BACK = (
     "The prompt was refused and has left the context, and the compaction of its turn with it: the context is again "
     "what it was before the prompt. It is compacted anew when that is due."
@@ -76,6 +71,7 @@ class SessionHost:
     :ivar log: the session's log.
     :ivar client: who sits at the other end; replaced when another editor opens the session.
     :ivar source: how the session was opened.
+    :ivar requests: makes and measures its requests.
     :ivar run: what the running recipe sets.
     :ivar trust: what of its project may run.
     :ivar recipes: those of its directory.
@@ -100,6 +96,7 @@ class SessionHost:
         self._directories = tuple(directories)
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
+        self.requests = SessionRequests(self, services.tools)
         self.trust = SessionTrust(self, services, self._directories[0])
         self.originals = SessionOriginals(services.home, session_id)
         self.recipes = SessionRecipes(self, services, self._directories[0])
@@ -166,7 +163,7 @@ class SessionHost:
         for event in events:
             if isinstance(event, AssistantAnswered) and event.message.usage is not None and self._asked is not None:
                 learned, usage = self.models.learned(self._asked.name), event.message.usage
-                learned = learned.measures(usage.prompt_tokens, self.estimate(asked))
+                learned = learned.measures(usage.prompt_tokens, self.requests.estimate(asked))
                 self.models.learn(self._asked.name, learned.accepts(usage.total_tokens))
 
     async def show(self, update: Update) -> None:
@@ -197,7 +194,7 @@ class SessionHost:
         """Let the user see how full the window is: the provider's last count where there is one."""
         active = await self.models.active(self.model)
         context = self.context
-        used = context.baseline or self.used(active)
+        used = context.baseline or self.requests.used(active)
         await self.show(UsageUpdated(used, active.budget.window, context.cost or None))
 
     async def next_request(self) -> ModelRequest:
@@ -207,7 +204,7 @@ class SessionHost:
         await self.compaction.before_request(active)
         # Another model may have been chosen while a summary was written.
         self._asked = await self.models.active(self.model)
-        return self.request(self._asked)
+        return self.requests.request(self._asked)
 
     async def compact_for_hooks(self) -> None:
         """Compact where a hook wanted it at an event at which it could not be done."""
@@ -296,42 +293,6 @@ class SessionHost:
         """The whole log."""
         return self._services.store.events(self.session_id)
 
-    async def filled(self, active: ActiveModel) -> TokenBudget:
-        """The model's budget with the next request in it; the provider is asked where our count alone would decide."""
-        used = self.used(active)
-        if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
-            used = await active.provider.count_tokens(self.request(active)) or used
-        return active.budget.filled(used, self.prefix_tokens())
-
-    def used(self, active: ActiveModel, context: Context | None = None) -> int:
-        """Tokens of the next request, by the model's last count and our estimate of what came since.
-
-        :param context: the context as it is where not given.
-        """
-        return used_tokens(context or self.context, self.prefix_tokens(), active.rate)
-
-    def estimate(self, context: Context | None = None) -> int:
-        """Tokens of the same by our estimate alone, whatever the provider has counted."""
-        return self.prefix_tokens() + estimate_messages((context or self.context).messages)
-
-    async def too_large(self, active: ActiveModel) -> int | None:
-        """Tokens of the next request, where it is certain that the window does not hold them.
-
-        It is certain where the model's provider has counted nearly all of them and somebody has said how large the
-        window is: a refusal without a number has not. An estimate may be wrong by a third, and another model counts
-        otherwise: where there is nothing better, the request is sent, and a refusal teaches the window.
-        """
-        used = self.used(active)
-        answers = (entry.message for entry in reversed(self.context.entries))
-        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
-        if self._is_unsure(used, active) or newest is None or newest.model != self.model:
-            used = await active.provider.count_tokens(self.request(active)) or 0
-        return used if not active.guessed and used * SURE_SHARE > active.budget.window else None
-
-    def _is_unsure(self, used: int, active: ActiveModel) -> bool:
-        counted = self.context.baseline if self.context.usage else 0
-        return used - counted > active.budget.window * UNSURE_SHARE
-
     # --- what is read from the disk ---
 
     async def library(self) -> RecipeLibrary:
@@ -382,32 +343,6 @@ class SessionHost:
 
         :raises AgentError: see `SessionModels.prewarm`.
         """
-        _ = self._definitions
+        _ = self.requests.definitions
         _ = self.compaction
         await self.models.prewarm(self.context.model)
-
-    @cached_property
-    def _definitions(self) -> tuple[ToolDefinition, ...]:
-        # Made with the first request: their schemas take longer than all else of a new session.
-        tools = self._services.tools
-        return tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
-
-    def prefix_tokens(self) -> int:
-        """Estimate of what stands before the messages."""
-        return estimate_prefix(self.context.instructions, self._definitions)
-
-    def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
-        """The live request.
-
-        :param context: the context as it is where not given.
-        """
-        context = context or self.context
-        return ModelRequest(
-            model=active.model_id,
-            system=context.instructions,
-            messages=context.messages,
-            tools=self._definitions,
-            max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
-            thought_level=context.thought_level or self.settings.thought_level or "",
-            conversation_id=self.session_id,
-        )

@@ -83,7 +83,7 @@ class Orders:
             budget = replace(active.budget, window=wanted.window)
             longest = min(active.max_output_tokens, max(1, budget.window // 2))
             active = replace(active, budget=budget, max_output_tokens=longest)
-        request = host.request(active, context)
+        request = host.requests.request(active, context)
         said = host.settings.compaction_for(active.name)
         options, swap = run.recipe.compaction or CompactionOptions(), run.swap
         workspace = await read_workspace(context)
