@@ -12,6 +12,7 @@ import pytest
 
 from support.client import AgentError, connected_agent
 from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, messages, said, shown_compactions
+from support.dialogues import asks_for_summary, pieces, system_of
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.repo import make_repo
@@ -129,6 +130,33 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
         assert len(summaries(server)) == len(shown_compactions(agent)) == 2
         assert await agent.prompt(session, "Again?") == {"stopReason": "end_turn"}
         assert len(shown_compactions(agent)) == 3
+
+
+async def test_as_often_as_new_results_fill_the_context_it_is_compacted_again_in_the_same_turn(tmp_path: Path) -> None:
+    """Each file fills half the window: what was read before has to give way each time, not twice and no more."""
+    paths = [tmp_path / f"{number}.txt" for number in range(5)]
+    for path in paths:
+        path.write_text("".join(f"line {line} of {path.stem} is here\n" for line in range(1_400)))
+    reads = iter(paths)
+    counts: list[int] = []
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        counts.append((sum(len(piece.text) for piece in pieces(body)) + len(system_of(body))) // 4)
+        if asks_for_summary(body):
+            return SUMMARY
+        path = next(reads, None)
+        calls = [ToolCall("read", {"path": str(path)})] if path is not None else []
+        return Reply("Next." if path is not None else "Read.", tool_calls=calls, usage=Usage(counts[-1], 20))
+
+    async with (
+        model_server(answer, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        assert await agent.prompt(session, "Read them all.") == {"stopReason": "end_turn"}
+
+        assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 4
+        assert max(counts) < 20_000
 
 
 async def test_the_configuration_says_whether_and_when(tmp_path: Path) -> None:
