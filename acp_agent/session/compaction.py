@@ -6,6 +6,7 @@ Loaded with the session's first prompt, and not with the session: what makes a s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -189,7 +190,12 @@ class SessionCompaction:
         if self._nothing_short is not None and self._asked_less == self.context.head:
             raise CompactionError(f"A shorter answer was asked for, and it was refused as well. {self._nothing_short}")
         active, known = await self._active(), models.learned(name)
-        used = (await self._host.requests.filled(asked)).used
+        requests = self._host.requests
+        # As it is counted from now on, and not less than the provider says: a window that is taken for too small stays
+        # so, since nothing larger is sent.
+        asked = replace(asked, rate=known.measured_rate)
+        counted = requests.used(asked)
+        used = max(counted, (await requests.filled(asked)).used)
         # What was refused is more than fits; unless it was so together with the answer's limit alone.
         fits = int(used * SURE_SHARE)
         broke_off = refusal is None or refusal.partial
@@ -200,7 +206,10 @@ class SessionCompaction:
             models.learn(name, known.suspects(fits))
         # Where an error broke an answer off, nobody knows what that took.
         try:
-            await self.automatic.make_room(active, "tokens", known.likely(fits))
+            if active.name == name:
+                active = replace(active, rate=asked.rate)
+            # By our count alone, as the order counts.
+            await self.automatic.make_room(active, "tokens", known.likely(int(counted * SURE_SHARE)))
         except BaseException as error:
             models.learn(name, known)
             if not isinstance(error, CompactionError) or isinstance(error, CompactionVetoedError):

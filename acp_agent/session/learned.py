@@ -65,13 +65,17 @@ class LearnedWindow:
 
     @property
     def rate(self) -> float:
-        """Tokens as the provider counts them for each of our estimate: by its refusal, or by its last answer where a
-        refusal does not count. Before any, our count is not doubted: what a provider puts around a short prompt would
-        have a long one that fits cut.
+        """Tokens as the provider counts them for each of our estimate. Before any refusal, our count is not doubted:
+        what a provider puts around a short prompt would have a long one that fits cut.
         """
-        if self.refused_rate is not None:
-            return self.refused_rate
-        return 1.0 if self.suspected is None else self.answered_rate
+        if self.refused_rate is None and self.suspected is None:
+            return 1.0
+        return self.measured_rate
+
+    @property
+    def measured_rate(self) -> float:
+        """The same by its refusal, or by its last answer where a refusal does not count."""
+        return self.answered_rate if self.refused_rate is None else self.refused_rate
 
     def longest(self, answer: int) -> int:
         """Upper bound of the next answer, given the model's own."""

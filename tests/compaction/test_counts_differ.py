@@ -119,13 +119,14 @@ async def test_where_a_refusal_does_not_count_a_third_more_than_we_do_is_allowed
         assert 0.4 * refused[0] < 1.6 * size(server.calls[-1].body)
 
 
+@pytest.mark.parametrize("factor", [1.8, 2, 2.2])
 async def test_in_a_small_window_whose_refusals_have_no_number_what_was_answered_calibrates_our_count(
-    tmp_path: Path,
+    tmp_path: Path, factor: float
 ) -> None:
     window, refused, left = 10_000, list[int](), list[str]()
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        prompt = 2 * size(body)
+        prompt = int(factor * size(body))
         if prompt > window:
             refused.append(prompt)
             return refusal(prompt, "prompt is too long")
