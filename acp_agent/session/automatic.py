@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.strategy import Writer
-from acp_agent.compaction.triggers import GROWTH, NEW_INPUT, OUT_OF_ROOM, Limits, Pressure, pressure
+from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
@@ -27,6 +26,7 @@ from acp_agent.errors import (
     RecipeError,
 )
 from acp_agent.session.breaker import Breaker
+from acp_agent.session.chances import Chances
 from acp_agent.session.compacting import Compactor, Pending
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.ordering import Order
@@ -36,9 +36,6 @@ from acp_agent.session.putting_off import PutOff
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
-
-MAX_FUTILE = 2
-"""Automatic compactions in one turn after which the context was too full at once: a third would do no better."""
 
 _MUST = ("request_size", "full")
 _DUE = ("threshold", *_MUST)
@@ -64,21 +61,16 @@ class AutoCompaction:
         self.preparation = make(self._failed)
         self._put_off = PutOff()
         self._used = 0
-        self._futile = 0
-        self._just_compacted = False
-        self._failed_at = 0
+        self._chances = Chances()
         self._new_turn = False
         self._last: ActiveModel | None = None
         self._level: Pressure = "none"
-        self._seen: tuple[int, Pressure, int] | None = None
         self._no_room: AgentError | None = None
 
     def begin_turn(self) -> None:
         """New input arrived, so that automatic compaction gets another chance."""
-        self._futile = 0
-        self._just_compacted = False
+        self._chances.begin_turn()
         self._new_turn = True
-        self._seen = None
         self._put_off.begin_turn()
 
     def succeeded(self) -> None:
@@ -108,8 +100,10 @@ class AutoCompaction:
         if level == "prepare" and not self._put_off.holds(budget.used):
             self._prepare(active, budget)
         if level not in _DUE:
-            self._just_compacted = False
-        elif not self._is_futile(budget) and (level in _MUST or not self._put_off.holds(budget.used)):
+            self._chances.tried(compacted=False)
+        elif not self._chances.are_gone(self._host.context, budget) and (
+            level in _MUST or not self._put_off.holds(budget.used)
+        ):
             if waits:
                 await self._compact(await self._waited_for(level, active, last))
             else:
@@ -139,7 +133,7 @@ class AutoCompaction:
                 "The conversation does not fit the model's context window, and there is nothing in it that could be "
                 "summarised. Start a new session, or choose a model with a larger window."
             )
-        self._just_compacted = True
+        self._chances.tried(compacted=True)
         await self._breaker.compacted(order, swap)
         if pending is not None and swap.tokens_after > order.state.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
@@ -179,28 +173,6 @@ class AutoCompaction:
             return level
         return "none"
 
-    def _is_futile(self, budget: TokenBudget) -> bool:
-        """Whether compactions in this turn have helped so little that another would not help either: the context was
-        due again although little had come since. New results of tools are new input as much as a prompt is."""
-        context = self._host.context
-        since = max(self._failed_at, *context.swaps[-1:], 0)
-        grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
-        if grown > budget.usable * NEW_INPUT:
-            self._futile = 0
-        else:
-            self._futile += self._just_compacted
-        self._just_compacted = False
-        return self._futile >= MAX_FUTILE
-
-    def _has_grown(self, budget: TokenBudget, level: Pressure) -> bool:
-        """Whether the context is worth another look, after one that came to nothing."""
-        revision = self._host.context.revision
-        growth = budget.used - self._seen[2] if self._seen is not None else 0
-        if self._seen is not None and self._seen[:2] == (revision, level) and growth < budget.usable * GROWTH:
-            return False
-        self._seen = (revision, level, budget.used)
-        return True
-
     # --- the ways to compact ---
 
     async def _use_prepared(
@@ -225,7 +197,7 @@ class AutoCompaction:
         """Begin to write a summary of the context as it is, unless leaving old results out will do."""
         if self.preparation.running or self.preparation.ready or self._breaker.is_open:
             return
-        if not self._has_grown(budget, "prepare"):
+        if not self._chances.has_grown(self._host.context, budget, "prepare"):
             return
         context = self._host.context
 
@@ -239,7 +211,7 @@ class AutoCompaction:
 
     async def _without_waiting(self, active: ActiveModel, budget: TokenBudget) -> None:
         """At the threshold: what takes no time, now; a summary, as soon as it is written."""
-        if self.preparation.running or not self._has_grown(budget, "threshold"):
+        if self.preparation.running or not self._chances.has_grown(self._host.context, budget, "threshold"):
             return
         order = await self._order(Wanted("threshold"), active)
         if order is None:
@@ -259,7 +231,7 @@ class AutoCompaction:
             return
         try:
             await self._compactor.splice(prepared, prepared.order.trigger)
-            self._just_compacted = True
+            self._chances.tried(compacted=True)
             self._breaker.close()
         except AgentError as error:
             await self._failed(error)
@@ -295,14 +267,14 @@ class AutoCompaction:
             swap = await self._compactor.compact(order, self._pending, self._spent)
         except AgentError as error:
             # The user has seen it; the turn goes on with what fits, and does not try again before there is new input.
-            self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
+            self._chances.failed(self._host.context.head)
             if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
                 self._no_room = error
             await self._failed(error)
             return False
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")
-        self._just_compacted = swap is not None
+        self._chances.tried(compacted=swap is not None)
         if swap is not None:
             self._put_off.compacted()
             await self._breaker.compacted(order, swap)
@@ -326,9 +298,8 @@ class AutoCompaction:
         try:
             return await self._ordered(wanted, active, last)
         except RecipeError as error:
-            if self._futile < MAX_FUTILE:
+            if self._chances.failed(self._host.context.head):
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
-            self._futile, self._failed_at = MAX_FUTILE, self._host.context.head
             return None
 
     async def _ordered(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
