@@ -151,12 +151,13 @@ class SessionCompaction:
         learned = self._host.models.learned(asked.name).states(stated)
         less = None
         if not refusal.partial and self._asked_less != self.context.head:
-            used = (await self._host.requests.filled(asked)).used
-            less = shorter_answer(stated, refusal.prompt, used, self._answer(asked))
+            rate = learned.measured_rate
+            used = (await self._host.requests.filled(replace(asked, rate=rate))).used
+            less = shorter_answer(stated, refusal.prompt, used, self._answer(asked), rate)
         if less is not None:
             self._nothing_short, self._asked_less = None, self.context.head
-            learned = learned.asks_for(less)
-        elif refusal.prompt is not None:
+            learned = learned.asks_for(less, fits=True)
+        if refusal.prompt is not None:
             learned = learned.counts(refusal.prompt, self._host.requests.estimate())
         self._host.models.learn(asked.name, learned)
         return less is not None
@@ -178,7 +179,7 @@ class SessionCompaction:
             learned = self._host.models.learned(asked.name)
             self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
             active = await self._active()
-            window = own_window(refusal.maximum, refusal.prompt, self._host.requests.used(active))
+            window = own_window(refusal.maximum, refusal.prompt, self._host.requests.used(active), active.rate)
             await self.automatic.make_room(active, limit, window)
         else:
             return await self._make_unknown_room(asked, refusal)

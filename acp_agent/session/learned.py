@@ -33,6 +33,7 @@ class LearnedWindow:
     :ivar answered_rate: the same by its last answer.
     :ivar answer: longest answer that is asked for; None for the model's own bound.
     :ivar next_answer: the same, until the model has answered or the turn has ended.
+    :ivar fits: until then, too: whether what was refused fits with that answer.
     """
 
     stated: int | None = None
@@ -42,6 +43,7 @@ class LearnedWindow:
     answered_rate: float = 1.0
     answer: int | None = None
     next_answer: int | None = None
+    fits: bool = False
 
     def window(self, known: int) -> int:
         """Tokens of the window: never more than was stated, and never less than was accepted, up to that.
@@ -66,11 +68,11 @@ class LearnedWindow:
     @property
     def rate(self) -> float:
         """Tokens as the provider counts them for each of our estimate. Before any refusal, our count is not doubted:
-        what a provider puts around a short prompt would have a long one that fits cut.
+        what a provider puts around a short prompt would have a long one that fits cut. And a prompt that fits with a
+        shorter answer is not doubted for having been refused with a longer one.
         """
-        if self.refused_rate is None and self.suspected is None:
-            return 1.0
-        return self.measured_rate
+        refused = any(known is not None for known in (self.stated, self.suspected, self.refused_rate))
+        return self.measured_rate if refused and not self.fits else 1.0
 
     @property
     def measured_rate(self) -> float:
@@ -94,7 +96,7 @@ class LearnedWindow:
 
     def accepts(self, tokens: int) -> LearnedWindow:
         """The model has answered: prompt and answer together took so many tokens."""
-        return replace(self, accepted=max(tokens, self.accepted), next_answer=None)
+        return replace(self, accepted=max(tokens, self.accepted), next_answer=None, fits=False)
 
     def counts(self, prompt: int, estimate: int) -> LearnedWindow:
         """The provider has counted a prompt that it refused. Holds until it counts another one in a refusal.
@@ -108,23 +110,24 @@ class LearnedWindow:
         """The same of a prompt that it has answered; holds until its next answer, also after a compaction."""
         return replace(self, answered_rate=_rate(prompt, estimate))
 
-    def asks_for(self, tokens: int, later: int | None = None) -> LearnedWindow:
+    def asks_for(self, tokens: int, later: int | None = None, *, fits: bool = False) -> LearnedWindow:
         """The next answer must be no longer than this.
 
         :param later: upper bound while the session is open; None for none but the model's own.
+        :param fits: whether the same prompt is sent again with it, since that is known to fit.
         """
         bounds = [bound for bound in (later, self.answer) if bound is not None]
-        return replace(self, next_answer=tokens, answer=min(bounds, default=None))
+        return replace(self, next_answer=tokens, answer=min(bounds, default=None), fits=fits)
 
     def next_turn(self) -> LearnedWindow:
         """A turn begins."""
-        return replace(self, next_answer=None)
+        return replace(self, next_answer=None, fits=False)
 
     def _most(self, known: int) -> int:
         return known if self.stated is None else min(known, self.stated)
 
 
-def shorter_answer(stated: int, prompt: int | None, used: int, answer: int) -> int | None:
+def shorter_answer(stated: int, prompt: int | None, used: int, answer: int, rate: float = 1.0) -> int | None:
     """The longest answer beside which a refused prompt fits, where it does and the answer is worth it; None where the
     conversation has to become short.
 
@@ -132,23 +135,30 @@ def shorter_answer(stated: int, prompt: int | None, used: int, answer: int) -> i
     :param prompt: tokens that it has counted before the answer, where it says so.
     :param used: the same by our count.
     :param answer: tokens that were asked for.
+    :param rate: by which our count was corrected.
     """
     if prompt is None:
         if used + answer <= stated:
             return None
-        prompt = math.ceil(used * DOUBT)
+        prompt = _doubted(used, rate)
     room = stated - int(stated * MARGIN_SHARE) - prompt
     return room if min(MIN_OUTPUT, stated // 4) <= room < answer else None
 
 
-def own_window(stated: int, prompt: int | None, used: int) -> int:
+def own_window(stated: int, prompt: int | None, used: int, rate: float = 1.0) -> int:
     """A stated window by our own count, given how much we count of a prompt that did not fit.
 
     :param prompt: tokens that the provider has counted before the answer, where it says so.
     :param used: the same by our count.
+    :param rate: by which that was corrected.
     """
-    counted = max(stated, prompt or math.ceil(used * DOUBT))
+    counted = max(stated, prompt or _doubted(used, rate))
     return min(stated, stated * used // counted)
+
+
+def _doubted(used: int, rate: float) -> int:
+    """What so many tokens may be by a count that nobody tells; what our count was corrected by is not doubted again."""
+    return math.ceil(used * max(1.0, DOUBT / rate))
 
 
 def _rate(prompt: int, estimate: int) -> float:

@@ -119,9 +119,12 @@ async def test_where_a_refusal_does_not_count_a_third_more_than_we_do_is_allowed
         assert 0.4 * refused[0] < 1.6 * size(server.calls[-1].body)
 
 
-@pytest.mark.parametrize("factor", [1.8, 2, 2.2])
-async def test_in_a_small_window_whose_refusals_have_no_number_what_was_answered_calibrates_our_count(
-    tmp_path: Path, factor: float
+@pytest.mark.parametrize(
+    ("factor", "says"),
+    [(1.8, "prompt is too long"), (2.2, "prompt is too long"), (2, "maximum context length is 10000 tokens")],
+)
+async def test_in_a_small_window_whose_refusals_do_not_count_what_was_answered_calibrates_our_count(
+    tmp_path: Path, factor: float, says: str
 ) -> None:
     window, refused, left = 10_000, list[int](), list[str]()
 
@@ -129,7 +132,7 @@ async def test_in_a_small_window_whose_refusals_have_no_number_what_was_answered
         prompt = int(factor * size(body))
         if prompt > window:
             refused.append(prompt)
-            return refusal(prompt, "prompt is too long")
+            return refusal(prompt, says)
         if asks_for_summary(body):
             return Reply(SUMMARY, usage=Usage(prompt, 300))
         if left:
@@ -143,3 +146,26 @@ async def test_in_a_small_window_whose_refusals_have_no_number_what_was_answered
             assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
             check_legal(server.calls[-1].body)
         assert len(refused) == 1, "what was refused teaches, and is not sent again"
+
+
+async def test_a_refusal_for_want_of_room_for_the_answer_calibrates_our_count_too(tmp_path: Path) -> None:
+    refused, left = list[int](), list[str]()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        prompt, wanted = int(1.1 * size(body)), int(body["max_tokens"])
+        if prompt + wanted > WINDOW:
+            refused.append(prompt)
+            said = f"input length and `max_tokens` exceed context limit: {prompt} + {wanted} > {WINDOW}"
+            return refusal(prompt, f"{said}, decrease input length or `max_tokens` and try again")
+        if asks_for_summary(body):
+            return Reply(SUMMARY, usage=Usage(prompt, 300))
+        if left:
+            return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
+        return Reply("Done.", usage=Usage(prompt, 5))
+
+    async with reading(tmp_path, answer, "the refusal alone") as (_, agent, session):
+        (tmp_path / "project" / "big.txt").write_text("A line of the big file.\n" * 500)
+        for _ in range(5):
+            left.append("big.txt")
+            assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
+        assert len(refused) <= 2, "the window is learned with the first, and not each turn anew"

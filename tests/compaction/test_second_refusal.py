@@ -71,8 +71,8 @@ async def test_a_shorter_answer_is_no_compaction_so_that_a_real_overflow_later_i
     refused: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        # Of its tokens we count two thirds, so that nothing of ours prevents the refusal.
-        prompt = int(size(body) * 1.6)
+        # Of a result's tokens we count two thirds, so that nothing of ours prevents the refusal.
+        prompt = int(size(body) * (1.6 if texts(body, "result") else 1))
         if prompt + room(body) > MOST:
             refused.append("prompt" if prompt > MOST else "answer")
             return refusal(STATES, body, prompt=prompt)
