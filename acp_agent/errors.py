@@ -11,6 +11,7 @@
     ├── StorageError               the session store cannot do what was asked
     │   └── SessionConflictError   somebody else appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
+    │   ├── NoRoomError            what has to stay is too much for the window
     │   ├── SummaryOverflowError   the summary request itself does not fit the window
     │   └── CompactionVetoedError  a hook wants none, or none now
     ├── HookError                  a hook failed; names it
@@ -138,6 +139,10 @@ class CompactionError(AgentError):
 
 class NoModelError(CompactionError):
     """A way to compact asked a model where none may be asked."""
+
+
+class NoRoomError(CompactionError):
+    """What has to stay in a conversation is more than its window holds."""
 
 
 class SummaryOverflowError(CompactionError):

@@ -20,7 +20,7 @@ from acp_agent.compaction.state import CompactedState, CompactionPolicy, Convers
 from acp_agent.compaction.strategy import Draft, planned_cut
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
-from acp_agent.errors import CompactionError
+from acp_agent.errors import CompactionError, NoRoomError
 
 EXPECTED_SUMMARY = 1_500
 """Tokens of a summary, about, where the recipe sets no other bound."""
@@ -79,7 +79,7 @@ def check_room(state: ConversationState, policy: CompactionPolicy, strategy: str
     over, and of what the model has not answered the least.
 
     :param policy: as `fitted` returns it.
-    :raises CompactionError: there is not; names what takes the room.
+    :raises NoRoomError: there is not; names what takes the room.
     """
     cut = planned_cut(state, policy)
     if cut is None:
@@ -94,7 +94,7 @@ def check_room(state: ConversationState, policy: CompactionPolicy, strategy: str
         raise no_room(state, least)
 
 
-def no_room(state: ConversationState, least: int) -> CompactionError:
+def no_room(state: ConversationState, least: int) -> NoRoomError:
     """The error where nothing that is sent would fit.
 
     :param least: tokens that the shortest context would take.
@@ -102,7 +102,7 @@ def no_room(state: ConversationState, least: int) -> CompactionError:
     may = f"of the model's context window ({state.budget.window:,}) a request may take {state.budget.limit:,}"
     if state.guessed:
         may = f"the {state.budget.used:,} or so that it takes now left too little room"
-    return CompactionError(
+    return NoRoomError(
         f"What has to stay in the conversation takes about {least:,} tokens at the least, and {may}. "
         f"{what_stays(state)}",
         "Nothing was changed; choose a model with a larger window, or start a new session.",

@@ -18,7 +18,14 @@ from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, Event
 from acp_agent.conversation.messages import Message
-from acp_agent.errors import CompactionError, CompactionVetoedError, ContextOverflowError, OverflowLimit, RecipeError
+from acp_agent.errors import (
+    CompactionError,
+    CompactionVetoedError,
+    ContextOverflowError,
+    NoRoomError,
+    OverflowLimit,
+    RecipeError,
+)
 from acp_agent.session.automatic import AutoCompaction
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.compacting import Compactor, Pending
@@ -145,15 +152,12 @@ class SessionCompaction:
         :returns: whether the same prompt fits with a shorter answer, which the next request asks for. Once for each
             prompt: what is refused again has to become short.
         """
-        stated = refusal.maximum
-        if refusal.limit != "tokens" or stated is None:
+        if refusal.limit != "tokens":
             return False
-        learned = self._host.models.learned(asked.name).states(stated)
-        less = None
-        if not refusal.partial and self._asked_less != self.context.head:
-            rate = learned.measured_rate
-            used = (await self._host.requests.filled(replace(asked, rate=rate))).used
-            less = shorter_answer(stated, refusal.prompt, used, self._answer(asked), rate)
+        learned, less = self._host.models.learned(asked.name), None
+        if refusal.maximum is not None:
+            learned = learned.states(refusal.maximum)
+            less = await self._shorter_answer(asked, refusal, refusal.maximum, learned.measured_rate)
         if less is not None:
             self._nothing_short, self._asked_less = None, self.context.head
             learned = learned.asks_for(less, fits=True)
@@ -161,6 +165,15 @@ class SessionCompaction:
             learned = learned.counts(refusal.prompt, self._host.requests.estimate())
         self._host.models.learn(asked.name, learned)
         return less is not None
+
+    async def _shorter_answer(
+        self, asked: ActiveModel, refusal: ContextOverflowError, stated: int, rate: float
+    ) -> int | None:
+        """See `shorter_answer`."""
+        if refusal.partial or self._asked_less == self.context.head:
+            return None
+        used = (await self._host.requests.filled(replace(asked, rate=rate))).used
+        return shorter_answer(stated, refusal.prompt, used, self._answer(asked), rate)
 
     async def make_room(
         self, asked: ActiveModel | None, limit: OverflowLimit | None, refusal: ContextOverflowError | None
@@ -179,8 +192,16 @@ class SessionCompaction:
             learned = self._host.models.learned(asked.name)
             self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
             active = await self._active()
-            window = own_window(refusal.maximum, refusal.prompt, self._host.requests.used(active), active.rate)
-            await self.automatic.make_room(active, limit, window)
+            used = self._host.requests.used(active)
+            window = own_window(refusal.maximum, refusal.prompt, used, active.rate)
+            try:
+                await self.automatic.make_room(active, limit, window)
+            except NoRoomError:
+                # It may be less by the provider's count than by the one that our doubt makes of it.
+                certain = own_window(refusal.maximum, refusal.prompt or used, used)
+                if certain <= window:
+                    raise
+                await self.automatic.make_room(active, limit, certain)
         else:
             return await self._make_unknown_room(asked, refusal)
         return True

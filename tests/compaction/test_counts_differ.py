@@ -70,7 +70,7 @@ def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[i
         prompt = int(factor * size(body))
         if prompt > WINDOW:
             refused.append(prompt)
-            return refusal(prompt, says)
+            return refusal(prompt, says.format(prompt))
         if asks_for_summary(body):
             return Reply(SUMMARY, usage=Usage(prompt, 5))
         if left:
@@ -121,9 +121,14 @@ async def test_where_a_refusal_does_not_count_a_third_more_than_we_do_is_allowed
 
 @pytest.mark.parametrize(
     ("factor", "says"),
-    [(1.8, "prompt is too long"), (2.2, "prompt is too long"), (2, "maximum context length is 10000 tokens")],
+    [
+        (1.8, "prompt is too long"),
+        (2.2, "prompt is too long"),
+        (2, "maximum context length is 10000 tokens"),
+        (2.5, "prompt is too long: {} tokens"),
+    ],
 )
-async def test_in_a_small_window_whose_refusals_do_not_count_what_was_answered_calibrates_our_count(
+async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_of_our_count(
     tmp_path: Path, factor: float, says: str
 ) -> None:
     window, refused, left = 10_000, list[int](), list[str]()
@@ -132,7 +137,7 @@ async def test_in_a_small_window_whose_refusals_do_not_count_what_was_answered_c
         prompt = int(factor * size(body))
         if prompt > window:
             refused.append(prompt)
-            return refusal(prompt, says)
+            return refusal(prompt, says.format(prompt))
         if asks_for_summary(body):
             return Reply(SUMMARY, usage=Usage(prompt, 300))
         if left:
@@ -169,3 +174,24 @@ async def test_a_refusal_for_want_of_room_for_the_answer_calibrates_our_count_to
             left.append("big.txt")
             assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
         assert len(refused) <= 2, "the window is learned with the first, and not each turn anew"
+
+
+async def test_a_named_window_is_filled_as_far_as_it_goes_where_doubting_our_count_leaves_no_room(
+    tmp_path: Path,
+) -> None:
+    window, refused = 3_600, list[int]()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        prompt = size(body)
+        if prompt > window:
+            refused.append(prompt)
+            return refusal(prompt, f"This model's maximum context length is {window} tokens.")
+        if asks_for_summary(body):
+            return Reply(SUMMARY, usage=Usage(prompt, 5))
+        if texts(body, "result"):
+            return Reply("Done.", usage=Usage(prompt, 5))
+        return Reply("Next.", tool_calls=[ToolCall("read", {"path": "big.txt"})], usage=Usage(prompt, 20))
+
+    async with reading(tmp_path, answer, "the refusal alone") as (_, agent, session):
+        assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert len(refused) == 1
