@@ -32,7 +32,7 @@ def longest(it: Stage) -> int:
 async def test_twelve_megabytes_of_answer_and_of_thought_are_sent_and_replayed_in_lines_below_ten(
     tmp_path: Path,
 ) -> None:
-    async with stage(tmp_path, Reply([LARGE], thinking=THOUGHT)) as it:
+    async with stage(tmp_path, Reply([LARGE], thinking=THOUGHT), dialect="anthropic") as it:
         assert await it.prompt("Say much", SECONDS) == {"stopReason": "end_turn"}
         live = longest(it)
         assert said(it, "agent_message_chunk") == LARGE
@@ -76,7 +76,7 @@ async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_mo
     edit = {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]}
     calls = [ToolCall("read", {"path": "a.txt", "limit": 3}), ToolCall("edit", edit)]
     replies = [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
-    async with stage(tmp_path, *replies, editor=TOAD, files={"a.txt": text}) as it:
+    async with stage(tmp_path, *replies, editor=TOAD, files={"a.txt": text}, dialect="anthropic") as it:
         assert await it.prompt(timeout=SECONDS) == {"stopReason": "end_turn"}
         assert longest(it) < LIMIT
         assert (it.folder / "a.txt").read_text() == text

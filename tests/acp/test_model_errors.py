@@ -43,7 +43,7 @@ async def replayed(it: Stage) -> list[tuple[str, str]]:
 
 
 async def test_a_refused_key_is_auth_required_at_once_and_a_new_prompt_tries_again(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Yes.")) as it:
+    async with stage(tmp_path, Reply("Yes."), dialect="anthropic") as it:
         it.server.key = "another-key"
         error = await failure(it)
         assert error.code == -32000
@@ -146,7 +146,7 @@ async def test_a_stream_that_is_damaged_breaks_off_and_what_was_shown_is_kept(tm
         await exchange.send(b"\xff" * 50)
         await exchange.end()
 
-    async with http_server(app) as url, stage(tmp_path, env={"ANTHROPIC_BASE_URL": url}) as it:
+    async with http_server(app) as url, stage(tmp_path, env={"ANTHROPIC_BASE_URL": url}, dialect="anthropic") as it:
         error = await failure(it, "Tell me")
         assert error.code == -32603
         assert "broke off" in error.message
@@ -161,7 +161,7 @@ async def test_an_answer_that_stops_without_a_reason_is_an_error_and_what_was_sh
     ]
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
     stream = Reply(body=body, headers={"content-type": "text/event-stream"})
-    async with stage(tmp_path, stream, Reply("Whole.")) as it:
+    async with stage(tmp_path, stream, Reply("Whole."), dialect="anthropic") as it:
         assert "broke off" in (await failure(it, "Tell me")).message
         assert await it.prompt("Again") == {"stopReason": "end_turn"}
         assert await replayed(it) == [
@@ -184,7 +184,7 @@ async def test_a_response_that_failed_for_its_prompt_is_not_asked_for_again(tmp_
 
 async def test_an_error_after_a_tool_ran_keeps_the_tool_s_result(tmp_path: Path) -> None:
     replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply(http_status=400), Reply("Yes.")]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         assert (await failure(it)).code == -32603
         assert await it.prompt("Again") == {"stopReason": "end_turn"}
         request = it.server.calls[2].body
@@ -204,7 +204,7 @@ async def test_a_refused_request_is_not_sent_again_and_says_what_the_provider_sa
 
 async def test_a_refusal_leaves_the_context_with_its_prompt_but_not_the_log(tmp_path: Path) -> None:
     refused = Reply("I will not.", stop="refusal")
-    async with stage(tmp_path, Reply("Hello."), refused, Reply("Gladly.")) as it:
+    async with stage(tmp_path, Reply("Hello."), refused, Reply("Gladly."), dialect="anthropic") as it:
         await it.prompt("First")
         assert await it.prompt("Something bad") == {"stopReason": "refusal"}
         assert await it.prompt("Something good") == {"stopReason": "end_turn"}
@@ -226,7 +226,7 @@ async def test_a_refusal_leaves_the_context_with_its_prompt_but_not_the_log(tmp_
 async def test_an_answer_that_is_cut_off_by_its_limit_says_so_and_its_calls_do_not_run(tmp_path: Path) -> None:
     call = ToolCall("write", {"path": "b.txt", "content": "b"})
     cut = Reply("As I was", tool_calls=[call], stop="max_tokens")
-    async with stage(tmp_path, cut, Reply("saying."), mode="full-access") as it:
+    async with stage(tmp_path, cut, Reply("saying."), mode="full-access", dialect="anthropic") as it:
         assert await it.prompt("Talk") == {"stopReason": "max_tokens"}
         assert it.calls() == []
         assert not (it.folder / "b.txt").exists()
@@ -238,7 +238,7 @@ async def test_an_answer_that_is_cut_off_by_its_limit_says_so_and_its_calls_do_n
 
 
 async def test_a_provider_that_cannot_be_reached_is_an_error_that_names_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as it:
+    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, dialect="anthropic") as it:
         with anyio.fail_after(15):
             error = await failure(it)
         assert error.code == -32603
@@ -283,7 +283,7 @@ async def test_the_other_kinds_of_provider_fail_in_the_same_words(tmp_path: Path
 async def test_a_variable_that_no_connection_can_be_made_with_is_an_error_that_names_it(
     tmp_path: Path, variable: str, value: str, code: int
 ) -> None:
-    async with stage(tmp_path, env={variable: value, "NO_PROXY": ""}) as it:
+    async with stage(tmp_path, env={variable: value, "NO_PROXY": ""}, dialect="anthropic") as it:
         error = await failure(it)
         assert error.code == code
         assert variable in error.message
@@ -300,7 +300,7 @@ async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_o
     key, prompt = "a-key-that-is-a-secret", "Speak of marmalade"
     said = {"type": "error", "error": {"type": "rate_limit_error", "message": f"{key}: slowly with\n{prompt}"}}
     limited = Reply(http_status=429, headers={**NOW, "request-id": "req_first"}, body=said)
-    async with stage(tmp_path, limited, Reply("Yes."), env={"ANTHROPIC_API_KEY": key}) as it:
+    async with stage(tmp_path, limited, Reply("Yes."), env={"ANTHROPIC_API_KEY": key}, dialect="anthropic") as it:
         it.server.key = key
         assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         it.server.key = "another-key"
@@ -322,10 +322,10 @@ async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_o
 async def test_an_answer_that_breaks_off_and_a_provider_that_is_not_there_leave_their_lines_in_the_log(
     tmp_path: Path,
 ) -> None:
-    async with stage(tmp_path, replace(BROKEN, headers={"request-id": "req_cut"})) as it:
+    async with stage(tmp_path, replace(BROKEN, headers={"request-id": "req_cut"}), dialect="anthropic") as it:
         await failure(it)
         assert [line for line in logged(it) if "request req_cut" in line and "in mid-answer: ModelStreamError" in line]
-    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as it:
+    async with stage(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, dialect="anthropic") as it:
         await failure(it)
         assert [line for line in logged(it) if "a question to 127.0.0.1:9 was not answered: connect, " in line]
         lines = [line for line in logged(it) if "127.0.0.1:9): " in line and ": connect, " in line]
@@ -338,7 +338,9 @@ async def test_an_answer_that_breaks_off_and_a_provider_that_is_not_there_leave_
 
 async def test_what_a_provider_calls_its_error_is_logged_as_a_word_only(tmp_path: Path) -> None:
     said = {"error": {"type": "marmalade is\nmy secret", "message": "marmalade"}}
-    async with stage(tmp_path, Reply(http_status=400, body=said, headers={"request-id": "my marmalade"})) as it:
+    async with stage(
+        tmp_path, Reply(http_status=400, body=said, headers={"request-id": "my marmalade"}), dialect="anthropic"
+    ) as it:
         await failure(it, "Speak of marmalade")
         assert [line for line in logged(it) if "status 400; given up: ModelRequestError" in line]
         assert "marmalade" not in "".join(logged(it))

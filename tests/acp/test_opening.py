@@ -168,7 +168,9 @@ async def test_additional_directories_belong_to_the_session_and_stand_in_the_lis
 
 
 async def test_two_sessions_of_one_process_do_not_mix(tmp_path: Path) -> None:
-    async with stage(tmp_path, script=lambda body: Reply(f"You said: {body['messages'][-1]['content']!r}")) as it:
+    async with stage(
+        tmp_path, script=lambda body: Reply(f"You said: {body['messages'][-1]['content']!r}"), dialect="anthropic"
+    ) as it:
         other = await it.agent.new_session(it.folder)
         assert other != it.session
         first = await it.agent.start_prompt(it.session, "apple")

@@ -88,7 +88,7 @@ async def test_unknown_modes_options_and_values_are_invalid_and_change_nothing(t
 
 
 async def test_the_chosen_model_and_thought_level_reach_the_provider_with_the_next_request(tmp_path: Path) -> None:
-    async with stage(tmp_path, *[Reply("Yes.")] * 4) as it:
+    async with stage(tmp_path, *[Reply("Yes.")] * 4, dialect="anthropic") as it:
         await it.prompt()
         await it.agent.set_config_option(it.session, "model", "anthropic/claude-opus-5-5")
         await it.agent.set_config_option(it.session, "thought_level", "high")

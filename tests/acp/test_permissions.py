@@ -152,7 +152,9 @@ NOT_ASKED: dict[str, tuple[Any, str]] = {
 
 
 async def test_only_a_selected_allow_option_is_consent_and_the_turn_goes_on_without(tmp_path: Path) -> None:
-    async with stage(tmp_path, script=lambda body: Reply("Done.") if results(body) else REPLY) as it:
+    async with stage(
+        tmp_path, script=lambda body: Reply("Done.") if results(body) else REPLY, dialect="anthropic"
+    ) as it:
         refused = {name: (answer, "did not allow") for name, answer in NO_CONSENT.items()}
         for name, (answer, said) in (refused | NOT_ASKED).items():
 
@@ -175,7 +177,7 @@ async def test_only_a_selected_allow_option_is_consent_and_the_turn_goes_on_with
 @pytest.mark.parametrize("editor", [ZED, CODECOMPANION], ids=["zed", "codecompanion"])
 async def test_the_outcome_cancelled_ends_the_turn_and_no_further_call_runs(tmp_path: Path, editor: Editor) -> None:
     replies = [Reply(tool_calls=[CALLS["shell"], CALLS["write"], CALLS["read"]]), Reply("Later.")]
-    async with stage(tmp_path, *replies, editor=editor) as it:
+    async with stage(tmp_path, *replies, editor=editor, dialect="anthropic") as it:
         it.agent.permission_answer = "cancelled"
         assert await it.prompt() == {"stopReason": "cancelled"}
         assert [call["status"] for call in it.calls()] == ["failed"] * 3

@@ -111,7 +111,7 @@ async def test_all_state_is_the_user_s_alone(tmp_path: Path) -> None:
 async def test_a_key_that_the_provider_echoes_reaches_neither_the_editor_nor_the_log(tmp_path: Path) -> None:
     echo = {"error": {"type": "authentication_error", "message": f"the key {SECRET} is unknown"}}
     replies = [Reply(http_status=401, body=echo), Reply(http_status=400, body=echo), Reply("Yes.")]
-    async with stage(tmp_path, *replies, env={"ANTHROPIC_API_KEY": SECRET}) as it:
+    async with stage(tmp_path, *replies, env={"ANTHROPIC_API_KEY": SECRET}, dialect="anthropic") as it:
         it.server.key = SECRET  # whoever comes with another one gets another answer
         for _ in range(2):
             with pytest.raises(AgentError):

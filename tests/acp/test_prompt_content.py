@@ -40,7 +40,7 @@ async def test_an_empty_prompt_is_answered_without_a_model_call(tmp_path: Path) 
 
 
 async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("I see."), editor=TOAD) as it:
+    async with stage(tmp_path, Reply("I see."), editor=TOAD, dialect="anthropic") as it:
         prompt = [text("Compare "), BLOCKS[0], text(" with "), *BLOCKS[1:], {"_meta": {"x": 1}, **text("please")}]
         assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         message = it.server.calls[0].body["messages"][-1]
@@ -114,7 +114,7 @@ async def test_lone_surrogates_and_control_characters_are_answered_kept_and_repl
 
 async def test_a_line_of_20_mib_is_a_prompt_like_any_other(tmp_path: Path) -> None:
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(15 << 20)).decode()
-    async with stage(tmp_path, Reply("Large.")) as it:
+    async with stage(tmp_path, Reply("Large."), dialect="anthropic") as it:
         prompt = [text("Look: "), {"type": "image", "data": picture, "mimeType": "image/png"}]
         assert await it.prompt(prompt, timeout=40) == {"stopReason": "end_turn"}
         assert max(len(line.raw) for line in it.agent.sent) > 20 << 20

@@ -99,7 +99,9 @@ async def test_a_cancel_without_a_turn_is_ignored_and_does_not_touch_the_next_pr
 
 async def test_a_cancel_in_a_running_call_fails_it_and_the_next_request_is_whole(tmp_path: Path) -> None:
     calls = [ToolCall("shell", {"command": "sleep 600"}, id="t1"), ToolCall("read", {"path": "a.txt"}, id="t2")]
-    async with stage(tmp_path, Reply("Look.", tool_calls=calls), Reply("Yes."), mode="full-access") as it:
+    async with stage(
+        tmp_path, Reply("Look.", tool_calls=calls), Reply("Yes."), mode="full-access", dialect="anthropic"
+    ) as it:
         handle = await it.agent.start_prompt(it.session, "Work")
         await it.update("tool_call_update", status="in_progress")
         await it.agent.cancel(it.session)

@@ -126,7 +126,7 @@ async def test_a_closed_session_can_be_loaded_again_and_shows_what_had_been_said
 
 async def test_a_session_is_deleted_while_its_command_runs_and_nothing_is_left(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "echo begun; sleep 600"})
-    async with stage(tmp_path, Reply(tool_calls=[call]), mode="full-access") as it:
+    async with stage(tmp_path, Reply(tool_calls=[call]), mode="full-access", dialect="anthropic") as it:
         running = await it.agent.start_prompt(it.session, "Work")
         await it.agent.until(lambda: any("begun" in t.output for t in it.agent.desk.terminals.values()))
         await it.agent.request("session/delete", {"sessionId": it.session})

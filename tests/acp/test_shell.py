@@ -99,7 +99,9 @@ MALFORMED: list[tuple[str, Any, str]] = [
 async def test_an_answer_about_a_terminal_that_cannot_be_used_is_told_to_the_model_as_the_editor_s(
     tmp_path: Path, method: str, answer: Any, wrong: str
 ) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[shell("echo 1")]), Reply("Done."), mode="full-access") as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=[shell("echo 1")]), Reply("Done."), mode="full-access", dialect="anthropic"
+    ) as it:
 
         async def malformed(params: Mapping[str, Any]) -> Any:
             return answer
@@ -168,7 +170,7 @@ sys.addaudithook(noise)
 async def test_what_a_library_or_its_child_prints_never_reaches_the_wire(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NOISY_IMPORT)
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    async with stage(tmp_path, Reply("Yes."), env=env) as it:
+    async with stage(tmp_path, Reply("Yes."), env=env, dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert "noise of a library" in it.agent.stderr
         assert "noise of a child" in it.agent.stderr
@@ -190,7 +192,7 @@ async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what
 ) -> None:
     call = shell("echo begun; sleep 600", timeout=0.7)
     replies = [Reply(tool_calls=[call]), Reply("Done.")]
-    async with stage(tmp_path, *replies, mode="full-access", editor=editor) as it:
+    async with stage(tmp_path, *replies, mode="full-access", editor=editor, dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
         assert result.is_error

@@ -80,7 +80,7 @@ async def test_a_compaction_that_was_cancelled_before_it_could_be_shown_begins_b
             return Reply("# Goal\nA cart.")
         return Reply(tool_calls=FLOOD) if "Flood" in str(body["messages"]) else Reply("The cart adds prices. " * 200)
 
-    async with stage(tmp_path, script=answer, editor=ZED_BETA) as it:
+    async with stage(tmp_path, script=answer, editor=ZED_BETA, dialect="anthropic") as it:
         for text in ("One?", "/compact", "Two?", "Three?"):
             await it.prompt(text)
         third = await it.agent.new_session(it.folder)

@@ -15,7 +15,7 @@ from support.stage import conversation, results, stage
 
 async def test_a_call_is_announced_runs_completes_and_its_result_is_in_the_next_request(tmp_path: Path) -> None:
     replies = [Reply("Let me look.", tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("Three lines.")]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         labels = [line.label for line in it.agent.lines if line.update or line.kind == "response"][2:]
         assert labels == [
@@ -42,7 +42,7 @@ async def test_a_call_is_announced_runs_completes_and_its_result_is_in_the_next_
 async def test_ids_that_the_model_repeats_become_different_ones(tmp_path: Path) -> None:
     twice = [ToolCall("read", {"path": "a.txt"}, id="same"), ToolCall("list", {}, id="same")]
     replies = [Reply(tool_calls=twice), Reply(tool_calls=twice[:1]), Reply("Done.")]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         ids = [call["toolCallId"] for call in it.calls()]
         assert len(ids) == len(set(ids)) == 3
@@ -61,7 +61,7 @@ async def test_ids_that_the_model_repeats_become_different_ones(tmp_path: Path) 
 async def test_parallel_calls_are_all_announced_first_and_each_gets_its_own_result_in_order(tmp_path: Path) -> None:
     calls = [ToolCall("read", {"path": f"{name}.txt"}) for name in "abc"]
     files = {f"{name}.txt": f"this is {name}\n" for name in "ac"}
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), files=files) as it:
+    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), files=files, dialect="anthropic") as it:
         await it.prompt()
         labels = [update["sessionUpdate"] for update in it.agent.updates() if "toolCallId" in update]
         assert labels[:3] == ["tool_call"] * 3
@@ -92,7 +92,7 @@ WRONG: dict[str, tuple[ToolCall, str]] = {
 
 async def test_what_the_model_gets_wrong_goes_back_to_it_and_the_turn_goes_on(tmp_path: Path) -> None:
     replies = [*(Reply(tool_calls=[call]) for call, _ in WRONG.values()), Reply("Sorry.")]
-    async with stage(tmp_path, *replies, mode="full-access") as it:
+    async with stage(tmp_path, *replies, mode="full-access", dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         for (name, (_, words)), request in zip(WRONG.items(), it.server.calls[1:], strict=True):
             [result] = results(request.body)[-1:]
@@ -137,14 +137,14 @@ async def test_a_turn_that_costs_too_much_stops(tmp_path: Path) -> None:
         "max_turn_cost": 0.001,
         "models": {"anthropic/claude-test": {"prices": {"input": 1000.0, "output": 1000.0}}},
     }
-    async with stage(tmp_path, Reply(tool_calls=[ToolCall("list", {})]), config=config) as it:
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("list", {})]), config=config, dialect="anthropic") as it:
         assert await it.prompt() == {"stopReason": "max_turn_requests"}
         assert len(it.server.calls) == 1
 
 
 async def test_project_instructions_are_in_the_system_prompt(tmp_path: Path) -> None:
     files = {"AGENTS.md": "Prices are whole cents.\n", "CLAUDE.md": "Be brief.\n"}
-    async with stage(tmp_path, Reply("Yes."), files=files) as it:
+    async with stage(tmp_path, Reply("Yes."), files=files, dialect="anthropic") as it:
         await it.prompt()
         system = str(it.server.calls[0].body["system"])
         assert "Prices are whole cents." in system
@@ -157,7 +157,7 @@ async def test_usage_is_that_of_the_last_answer_and_never_a_sum(tmp_path: Path) 
         Reply(tool_calls=[ToolCall("list", {})], usage=Usage(input=10, output=5, cache_read=1000, cache_write=100)),
         Reply("Done.", usage=Usage(input=20, output=7, cache_read=1100)),
     ]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         await it.prompt()
         seen = [(update["used"], update["size"]) for update in it.agent.updates(kind="usage_update")]
         assert seen == [(1115, 200_000), (1127, 200_000)]

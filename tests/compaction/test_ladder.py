@@ -175,7 +175,9 @@ async def test_results_give_way_together_where_what_they_gain_is_worth_the_broke
 
     prices = {f"{number}.txt": f"The price is {number}.\n" * 560 for number in range(results)}
     config, env = {"compaction": {"prepare": False}}, {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(tmp_path, script=answer, editor=ZED_BETA, files=prices, config=config, env=env) as it:
+    async with stage(
+        tmp_path, script=answer, editor=ZED_BETA, files=prices, config=config, env=env, dialect="anthropic"
+    ) as it:
         for number in range(results):
             await it.prompt(f"Read {number}")
         for number in range(4 - results):

@@ -140,7 +140,7 @@ async def test_mode_permissions_plan_and_language_outlive_a_compaction(tmp_path:
 async def test_the_projects_instructions_are_those_on_the_disk_and_stand_in_the_system_prompt(tmp_path: Path) -> None:
     script = summarising([SUMMARY] * 2, lambda number: f"Answer {number}. {PROSE}")
     files = {"AGENTS.md": "Prices are floats.\n"}
-    async with stage(tmp_path, script=script, files=files, config=AT_ONCE) as it:
+    async with stage(tmp_path, script=script, files=files, config=AT_ONCE, dialect="anthropic") as it:
         await it.prompt("What does the cart do?")
         assert "Prices are floats." in bare(live(it))["system"][-1]["text"]
         (it.folder / "AGENTS.md").write_text("Prices are whole cents.\n")

@@ -37,6 +37,7 @@ def at(tmp_path: Path, *replies: Reply, script: Script | None = None, window: in
         editor=ZED_BETA,
         config={"compaction": {"prepare": False}},
         env={"ACP_AGENT_CONTEXT_WINDOW": str(window)},
+        dialect="anthropic",
     )
 
 

@@ -115,7 +115,7 @@ async def test_a_preview_of_masking_counts_the_results_that_would_give_way(tmp_p
 
 async def test_the_status_lists_compactions_that_held_that_failed_and_that_were_undone(tmp_path: Path) -> None:
     script = summarising([SUMMARY, Reply(http_status=400), SUMMARY], answers)
-    async with stage(tmp_path, script=script, config=AT_ONCE) as it:
+    async with stage(tmp_path, script=script, config=AT_ONCE, dialect="anthropic") as it:
         said = await answer_to(it, "/compact status")
         assert "Window: 200,000 tokens" in said
         assert "Compactions so far: none" in said
@@ -146,7 +146,9 @@ async def test_a_receipt_tells_size_messages_seconds_cost_and_the_share_of_the_c
     summary = Reply(SUMMARY, usage=Usage(input=500, output=100, cache_read=1_500))
     prices = {"input": 1000, "output": 1000, "cached_input": 1000}
     config = {**AT_ONCE, "models": {"anthropic/claude-test": {"prices": prices}}}
-    async with stage(tmp_path, script=summarising([summary], answers), editor=editor, config=config) as it:
+    async with stage(
+        tmp_path, script=summarising([summary], answers), editor=editor, config=config, dialect="anthropic"
+    ) as it:
         await it.prompt("What is in the cart?")
         await it.prompt("/compact")
         [shown] = shown_compactions(it.agent)

@@ -58,7 +58,7 @@ async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(tm
     numbers: list[int] = []
     later = (recall(query="voucher code"), "QX-7731.", lambda: recall(entry=numbers[0]), "Yes.")
     script = talk(*later, said=requests)
-    async with stage(tmp_path, script=script, editor=editor, config=AT_ONCE) as it:
+    async with stage(tmp_path, script=script, editor=editor, config=AT_ONCE, dialect="anthropic") as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("/compact")
@@ -93,7 +93,9 @@ async def test_what_left_the_context_is_found_by_words_and_read_by_its_number(tm
 
 @pytest.mark.parametrize("mode", ["ask", "accept-edits", "plan", "full-access"])
 async def test_recall_needs_no_permission_in_any_mode(tmp_path: Path, mode: str) -> None:
-    async with stage(tmp_path, script=talk(recall(query="voucher"), "Yes."), config=AT_ONCE, mode=mode) as it:
+    async with stage(
+        tmp_path, script=talk(recall(query="voucher"), "Yes."), config=AT_ONCE, mode=mode, dialect="anthropic"
+    ) as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("/compact")
@@ -106,7 +108,7 @@ async def test_only_what_left_the_context_is_found_and_no_earlier_search_for_it(
     script = talk(
         recall(query="voucher plum"), "One.", recall(query="voucher plum"), "Two.", recall(query="plum"), "3."
     )
-    async with stage(tmp_path, script=script, config=AT_ONCE) as it:
+    async with stage(tmp_path, script=script, config=AT_ONCE, dialect="anthropic") as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("Not compacted yet: is it found?")
@@ -140,7 +142,7 @@ async def test_a_masked_result_is_found_and_read_in_full_page_by_page(tmp_path: 
     config = {"compaction": {"prepare": False, "strategy": "mask"}}
     script = summarising([], answer)
     env = {"ACP_AGENT_CONTEXT_WINDOW": "40000"}
-    async with stage(tmp_path, script=script, env=env, config=config, mode="full-access") as it:
+    async with stage(tmp_path, script=script, env=env, config=config, mode="full-access", dialect="anthropic") as it:
         for _ in range(3):
             await it.prompt(f"Go on. {PROSE * 6}")
         await it.prompt("/compact")
@@ -160,7 +162,7 @@ async def test_a_masked_result_is_found_and_read_in_full_page_by_page(tmp_path: 
 
 async def test_what_was_undone_or_never_was_is_told_plainly(tmp_path: Path) -> None:
     script = talk(recall(entry=4711), "Hm.", recall(query="voucher plum"), "Hm.")
-    async with stage(tmp_path, script=script, config=AT_ONCE) as it:
+    async with stage(tmp_path, script=script, config=AT_ONCE, dialect="anthropic") as it:
         await it.prompt("Which vouchers are there?")
         await it.prompt("Thanks.")
         await it.prompt("/compact")

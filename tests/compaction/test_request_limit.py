@@ -83,7 +83,7 @@ async def outgrown(tmp_path: Path, server: str) -> AsyncGenerator[tuple[Stage, l
         "files": {".acp-agent/recipes/compact.md": RECIPE},
         "trusted": True,
     }
-    async with stage(tmp_path, script=answer, **options) as opened:
+    async with stage(tmp_path, script=answer, **options, dialect="anthropic") as opened:
         opened.server.windows |= {"claude-test": 60_000, "claude-small": 12_000}
         it = replace(opened, session=await opened.agent.new_session(opened.folder))
         assert await it.prompt(PASTE) == {"stopReason": "end_turn"}

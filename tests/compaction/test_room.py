@@ -54,7 +54,7 @@ async def test_a_long_turn_on_a_strict_server_is_compacted_as_often_as_it_fills_
 
     files = {"long.txt": "The cart adds prices.\n" * 500}
     env: dict[str, str | None] = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(tmp_path, script=answer, files=files, env=env) as it:
+    async with stage(tmp_path, script=answer, files=files, env=env, dialect="anthropic") as it:
         assert await it.prompt("Read it forty times") == {"stopReason": "end_turn"}
         assert len(shown_compactions(it.agent)) > 2
         assert max(sizes) < WINDOW
@@ -85,7 +85,9 @@ async def test_a_session_that_is_resumed_with_too_small_a_window_is_compacted_in
     tmp_path: Path, prompt: str
 ) -> None:
     options: dict[str, Any] = {"editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
-    async with stage(tmp_path, script=answer, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, **options) as it:
+    async with stage(
+        tmp_path, script=answer, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, **options, dialect="anthropic"
+    ) as it:
         await talk(it)
         env = it.options["env"] | {"ACP_AGENT_CONTEXT_WINDOW": str(SMALL)}
         it.server.max_prompt_tokens = SMALL
@@ -111,7 +113,7 @@ async def test_a_session_that_is_resumed_with_too_small_a_window_is_compacted_in
 
 async def test_the_former_model_writes_the_summary_where_a_smaller_one_takes_over(tmp_path: Path) -> None:
     options: dict[str, Any] = {"editor": ZED_BETA, "config": {"compaction": {"prepare": False}}}
-    async with stage(tmp_path, script=answer, **options) as it:
+    async with stage(tmp_path, script=answer, **options, dialect="anthropic") as it:
         it.server.windows |= {"claude-test": 40_000, "claude-small": SMALL}
         session = await it.agent.new_session(it.folder)
         for turn in range(1, 5):
@@ -146,7 +148,7 @@ async def test_the_model_that_takes_over_writes_the_summary_in_parts_where_the_f
     def one_is_left(body: Mapping[str, Any]) -> Reply:
         return FAULTS[fault] if asks_for_summary(body) and body["model"] == "claude-test" else answer(body)
 
-    async with stage(tmp_path, script=one_is_left, **options) as it:
+    async with stage(tmp_path, script=one_is_left, **options, dialect="anthropic") as it:
         it.server.windows |= {"claude-test": 100_000, "claude-small": SMALL}
         session = await it.agent.new_session(it.folder)
         for turn in range(1, 9):
@@ -178,7 +180,7 @@ async def test_where_neither_the_former_nor_the_new_model_writes_a_summary_facts
     def nobody(body: Mapping[str, Any]) -> Reply:
         return FAULTS["down"] if asks_for_summary(body) else answer(body)
 
-    async with stage(tmp_path, script=nobody, **options) as it:
+    async with stage(tmp_path, script=nobody, **options, dialect="anthropic") as it:
         it.server.windows |= {"claude-test": 40_000, "claude-small": SMALL}
         session = await it.agent.new_session(it.folder)
         for turn in range(1, 5):

@@ -49,6 +49,7 @@ async def talked(tmp_path: Path, window: int, **compaction: Any) -> AsyncGenerat
         editor=ZED_BETA,
         config={"compaction": {"prepare": False, **compaction}},
         env={"ACP_AGENT_CONTEXT_WINDOW": str(window)},
+        dialect="anthropic",
     ) as it:
         for turn in range(1, 4):
             assert await it.prompt(f"Question {turn}?") == {"stopReason": "end_turn"}

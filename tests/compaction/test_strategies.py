@@ -119,7 +119,7 @@ async def compacted(
     if recipe:
         put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
-    async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window) as it:
+    async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window, dialect="anthropic") as it:
         await it.prompt("Read the old file")
         await it.prompt("Read the new file")
         await it.prompt("/compact")
@@ -210,7 +210,9 @@ async def test_a_strategy_of_an_installed_package_can_be_named_by_a_recipe_and_s
     home.chmod(0o700)
     (home / "recipes" / "compact.md").write_text(RECIPE.format("headlines"))
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages")}
-    async with stage(tmp_path, *script, files=FILES, config={"compaction": {"prepare": 0.3}}, env=env) as it:
+    async with stage(
+        tmp_path, *script, files=FILES, config={"compaction": {"prepare": 0.3}}, env=env, dialect="anthropic"
+    ) as it:
         for prompt in ("Read the old file", "Read the new file", "Go on"):
             await it.prompt(prompt)
     assert [compaction.text for compaction in shown_compactions(it.agent)] == ["Headlines of 8 messages."]
@@ -223,6 +225,7 @@ async def test_a_strategy_that_asks_the_model_may_do_so_as_often_as_it_is_due(tm
         script=lambda body: Reply("Yes. " * 2_000, usage=Usage(15_500, 5)),
         config=config(strategy="asking", target=0.9),
         env={"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages")},
+        dialect="anthropic",
     ) as it:
         for _ in range(6):
             await it.prompt("Really?")
@@ -246,7 +249,7 @@ async def test_after_three_failures_a_packages_strategy_gets_no_model_either(tmp
 
     settings = config(strategy="asking", prepare=prepare)
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **install(tmp_path / "packages", text=text)}
-    async with stage(tmp_path, script=script, editor=ZED_BETA, config=settings, env=env) as it:
+    async with stage(tmp_path, script=script, editor=ZED_BETA, config=settings, env=env, dialect="anthropic") as it:
         for _ in range(7):
             assert await it.prompt("Really?") == {"stopReason": "end_turn"}
     assert len(asked) == 3
@@ -327,7 +330,7 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
     long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))
     replies = [long, Reply("# Goal\nA shop."), long, Reply("# Goal\nA cart."), Reply("Done.")]
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env) as it:
+    async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env, dialect="anthropic") as it:
         await it.prompt("What is in the cart?")
         told = f"mine/small, which `{key}` {where} names for summaries, cannot be used: providers.mine: needs"
         for words in ("/compact", "/compact preview"):

@@ -80,7 +80,7 @@ async def test_the_provider_counts_only_where_the_answer_decides_something(tmp_p
 
     env: dict[str, str | None] = {"ACP_AGENT_CONTEXT_WINDOW": "40000"}
     config = {"compaction": {"prepare": False}}
-    async with stage(tmp_path, script=answer, editor=ZED_BETA, env=env, config=config) as it:
+    async with stage(tmp_path, script=answer, editor=ZED_BETA, env=env, config=config, dialect="anthropic") as it:
         for prompt in ("One.", "Two.", "Three. " + "x" * 20_000, "That was a lot.", "Five."):
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         # What the provider has counted is near the limit, and what came since is a few words: nothing to ask.

@@ -219,7 +219,7 @@ async def test_a_file_that_was_read_before_may_be_edited_again_if_it_is_still_th
         answers(4),
     ]
     script = summarising([SUMMARY], lambda number: replies[number])
-    async with stage(tmp_path, script=script, config=AT_ONCE, mode="full-access") as it:
+    async with stage(tmp_path, script=script, config=AT_ONCE, mode="full-access", dialect="anthropic") as it:
         await it.prompt("Read it.")
         await it.prompt("/compact")
         await it.prompt("Edit it.")

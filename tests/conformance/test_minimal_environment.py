@@ -40,7 +40,9 @@ async def test_without_a_locale_no_character_of_a_prompt_a_file_a_command_or_an_
     replies = [Reply(tool_calls=calls), Reply("Grüße ☕.")]
     bare: Environment = {"HOME": None, "LANG": None, "PATH": None}
     files = {"menu.txt": "süß ☕\n", "AGENTS.md": "Preise in ¢.\n"}
-    async with stage(tmp_path, *replies, editor=AVANTE, env=bare | locale, mode="full-access", files=files) as it:
+    async with stage(
+        tmp_path, *replies, editor=AVANTE, env=bare | locale, mode="full-access", files=files, dialect="anthropic"
+    ) as it:
         assert await it.prompt("Schön 🍰?") == {"stopReason": "end_turn"}
         first, second = (call.body for call in it.server.calls)
         assert "Preise in ¢." in str(first["system"])

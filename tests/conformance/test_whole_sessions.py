@@ -83,7 +83,7 @@ async def test_nothing_is_written_to_stderr_in_a_session_full_of_trouble(tmp_pat
 async def test_between_two_turns_an_editor_is_told_of_the_session_alone(tmp_path: Path) -> None:
     shell = ToolCall("shell", {"command": "echo begun; sleep 600"})
     replies = [Reply("Hello."), Reply(tool_calls=[shell])]
-    async with stage(tmp_path, *replies, editor=TOAD, mode="full-access") as it:
+    async with stage(tmp_path, *replies, editor=TOAD, mode="full-access", dialect="anthropic") as it:
         agent = it.agent
         await it.prompt("Hi")
         heard = len(agent.lines)
@@ -163,7 +163,7 @@ async def test_a_key_that_was_refused_can_be_replaced_while_the_session_is_open(
         return json.dumps({"providers": {"anthropic": {"api_key_env": variable}}})
 
     keys = {"WRONG_KEY": "wrong", "RIGHT_KEY": KEY}
-    async with stage(tmp_path, Reply("Yes."), env=keys, config={}) as it:
+    async with stage(tmp_path, Reply("Yes."), env=keys, config={}, dialect="anthropic") as it:
         file = it.home / "state" / "config.yaml"
         file.write_text(config("WRONG_KEY"))
         session = await it.agent.new_session(it.folder)

@@ -73,7 +73,7 @@ async def test_hooks_written_for_claude_code_guard_change_and_judge_calls(tmp_pa
         Reply("Done."),
         Reply("Linted."),
     ]
-    async with stage(tmp_path, *replies, config=config) as it:
+    async with stage(tmp_path, *replies, config=config, dialect="anthropic") as it:
         assert await it.prompt("Go") == {"stopReason": "end_turn"}
         read, remove, pwd, echo, true = results(it.server.calls[1].body)
         assert ("two" in read.text, read.is_error) == (True, False)
@@ -140,7 +140,7 @@ STUCK = "sleep 600 & echo $! > child; wait"
 async def test_a_hook_that_blocks_when_it_fails_refuses_the_call_and_leaves_no_process(tmp_path: Path) -> None:
     config = {"hooks": {"PreToolUse": [{"command": STUCK, "name": "stuck", "timeout": 2, "on_error": "block"}]}}
     replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("I cannot.")]
-    async with stage(tmp_path, *replies, config=config) as it:
+    async with stage(tmp_path, *replies, config=config, dialect="anthropic") as it:
         await it.prompt("Go")
         [refused] = results(it.server.calls[1].body)
         assert refused.is_error

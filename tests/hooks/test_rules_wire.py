@@ -106,7 +106,7 @@ async def test_a_rule_guards_a_folder_and_another_spares_the_user_a_question(tmp
     with_rules(tmp_path, GUARD)
     paths = ["migrations/1.sql", "./app/../migrations/2.sql", "notes.md", "app.py"]
     writes = [ToolCall("write", {"path": path, "content": "x"}) for path in paths]
-    async with stage(tmp_path, Reply(tool_calls=writes), Reply("Done."), editor=ZED_BETA) as it:
+    async with stage(tmp_path, Reply(tool_calls=writes), Reply("Done."), editor=ZED_BETA, dialect="anthropic") as it:
         it.agent.permission_answer = "allow_once"
         await it.prompt("Write")
         said = results(it.server.calls[1].body)

@@ -114,7 +114,7 @@ async def test_a_session_up_to_its_compaction_and_the_summary_request_think_alik
 
     config = {"thought_level": "high", "compaction": {"prepare": False}}
     env = {"ACP_AGENT_CONTEXT_WINDOW": "40000", "ACP_AGENT_MODEL": "anthropic/claude-sonnet-4-5"}
-    async with stage(tmp_path, script=answer, config=config, env=env) as it:
+    async with stage(tmp_path, script=answer, config=config, env=env, dialect="anthropic") as it:
         while not any(asks_for_summary(call.body) for call in it.server.calls):
             assert await it.prompt("Go on.") == {"stopReason": "end_turn"}
         *live, summary, after = [call.body for call in it.server.calls]
@@ -130,7 +130,7 @@ async def test_a_summary_request_at_the_edge_of_a_step_thinks_as_the_live_reques
     script = [Reply("Hello."), Reply("Yes.", usage=Usage(158_990, 10)), Reply("# Goal\nA cart.")]
     env = {"ACP_AGENT_MODEL": "anthropic/claude-haiku-4-5"}
     config = {"thought_level": "high", "compaction": {"prepare": False}}
-    async with stage(tmp_path, script=script, config=config, env=env) as it:
+    async with stage(tmp_path, script=script, config=config, env=env, dialect="anthropic") as it:
         await it.prompt("Hello?")
         await it.prompt(said)
         await it.prompt("/compact")

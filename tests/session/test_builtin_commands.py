@@ -56,7 +56,7 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: 
         Reply("Let me look.", tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(9_000, 50)),
         Reply("A cart.", usage=Usage(12_000, 345)),
     ]
-    async with stage(tmp_path, *replies, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}) as it:
+    async with stage(tmp_path, *replies, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, dialect="anthropic") as it:
         before = rows(await said(it, "/context"))
         assert set(before) == {"System prompt", "Tools", "**In use**", "Kept for the answer", "Free"}
         await it.prompt("What is it?")
@@ -113,7 +113,7 @@ def test_every_context_can_be_told_of_and_nothing_counts_less_than_nothing(
 
 
 async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Yes.")) as it:
+    async with stage(tmp_path, Reply("Yes."), dialect="anthropic") as it:
         shown = await said(it, "/model")
         assert shown.startswith("The model of this session is `anthropic/claude-test`.")
         begun = len(it.agent.lines)

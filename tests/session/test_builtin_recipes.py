@@ -140,7 +140,7 @@ async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allo
     repo = changed(tmp_path)
     before = repo.program.read_text()
     replies = [Reply("Let me.", tool_calls=[call]), Reply("I may not.")]
-    async with stage(tmp_path, *replies, files={}, mode="full-access") as it:
+    async with stage(tmp_path, *replies, files={}, mode="full-access", dialect="anthropic") as it:
         assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
     assert result.is_error

@@ -111,7 +111,7 @@ async def test_a_recipes_handlers_add_check_log_and_export(tmp_path: Path) -> No
 async def test_a_recipe_says_how_its_summary_takes_the_conversations_place(tmp_path: Path) -> None:
     files = {"AGENTS.md": "Old rules.", ".acp-agent/recipes/shrink.md": SHRINK}
     replies = [Reply(LONG), Reply("Yes."), Reply("word " * 600), Reply("# Goal\nA cart."), Reply("Next.")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True) as it:
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True, dialect="anthropic") as it:
         await it.prompt("One?")
         await it.prompt("Two?")
         (it.folder / "AGENTS.md").write_text("New rules.")
@@ -135,7 +135,7 @@ async def test_a_recipe_says_how_its_summary_takes_the_conversations_place(tmp_p
 async def test_a_summary_that_a_handler_refuses_changes_nothing(tmp_path: Path) -> None:
     files = {".acp-agent/recipes/checked.md": CHECKED}
     replies = [Reply(LONG), Reply("A cart."), Reply('{"goal": "A cart"}'), Reply("Next.")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True) as it:
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True, dialect="anthropic") as it:
         await it.prompt("One?")
         await it.prompt("/checked")
         assert "A hook refused the summary." in json.dumps(it.agent.updates())

@@ -84,7 +84,9 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
     calls = [ToolCall("shell", {"command": "echo fix it"}), ToolCall("shell", {"command": "echo no"})]
     calls += [ToolCall("read", {"path": "a.txt"}), ToolCall("write", {"path": "b.txt", "content": ""})]
     replies = [Reply(tool_calls=calls), Reply("Done."), Reply("Ours.")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, mode="full-access", trusted=True) as it:
+    async with stage(
+        tmp_path, *replies, files=files, editor=ZED_BETA, mode="full-access", trusted=True, dialect="anthropic"
+    ) as it:
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["team:fix-it"] == "[issue] [priority]"
         assert {"compact", "own", "team:fix-it", "pin"} <= offered(update).keys()

@@ -54,7 +54,7 @@ async def test_a_recipe_s_model_and_mode_hold_for_its_run_and_the_session_s_own_
 ) -> None:
     user_recipes(tmp_path, go=recipe(model=HAIKU, mode="accept-edits", version="1.2"))
     replies = [Reply("One."), Reply(tool_calls=[WRITE]), Reply("Done."), Reply(tool_calls=[WRITE]), Reply("Three.")]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt("One?")
         begun = len(it.agent.lines)
@@ -75,7 +75,7 @@ async def test_a_recipe_s_model_and_mode_hold_for_its_run_and_the_session_s_own_
 async def test_a_run_that_is_cancelled_or_fails_leaves_the_session_as_it_was(tmp_path: Path) -> None:
     user_recipes(tmp_path, go=recipe(model=HAIKU, mode="full-access"))
     replies = [Reply("On and", hang=True), Reply(http_status=400), Reply("Three.")]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, dialect="anthropic") as it:
         begun = len(it.agent.lines)
         turn = await it.agent.start_prompt(it.session, "/go")
         await it.held()

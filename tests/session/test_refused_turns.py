@@ -66,7 +66,7 @@ async def test_a_compaction_of_a_refused_turn_is_taken_back_and_everybody_is_tol
         Reply("# Goal\nThe cart again."),
         Reply("Gladly."),
     ]
-    async with stage(tmp_path, *replies, env=WINDOW, config=AT_ONCE, editor=editor) as it:
+    async with stage(tmp_path, *replies, env=WINDOW, config=AT_ONCE, editor=editor, dialect="anthropic") as it:
         await it.prompt("First")
         begun = len(it.agent.lines)
         await refused(it, how)

@@ -6,7 +6,10 @@
         [result] = results(it.server.calls[1].body)     # as the model got it
         async with it.restarted() as later: ...         # another process on the same state
 
-Owns the wiring of `support.client` and `support.models`, and reading what an Anthropic request says. Knows no test.
+The model is OpenAI's by default: most tests say nothing of a provider, and every process loads an SDK for itself, which
+takes a third of the time that Anthropic's takes. A test of what only Anthropic's API has says so.
+
+Owns the wiring of `support.client` and `support.models`, and reading what a request says. Knows no test.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from support.client import AgentProcess, connected_agent
+from support.compactions import messages
 from support.editors import ZED, Editor
 from support.lines import Line
-from support.models import ModelServer, Script, model_server
+from support.models import DialectName, ModelServer, Script, model_server
 from support.replies import Reply
 from support.trust import trust
 
@@ -31,11 +35,20 @@ FILES = {"a.txt": "one\ntwo\nthree\n"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tool's result as the model gets it."""
+    """A tool's result as the model gets it.
+
+    :ivar marked: whether it is marked as an error; None where the API has no such mark.
+    """
 
     call_id: str
     text: str
-    is_error: bool
+    marked: bool | None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is marked as an error, which only Anthropic's API can tell."""
+        assert self.marked is not None, "OpenAI's API has no mark for a result that is an error"
+        return self.marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +109,7 @@ async def stage(
     tmp_path: Path,
     *replies: Reply,
     script: Script | None = None,
+    dialect: DialectName = "openai",
     editor: Editor = ZED,
     mode: str | None = None,
     files: Mapping[str, str] = FILES,
@@ -108,6 +122,7 @@ async def stage(
 
     :param replies: what the model says, call by call.
     :param script: instead of `replies`.
+    :param dialect: whose API the model has.
     :param mode: the session's permission mode; the agent's default where None.
     :param files: text by relative path.
     :param config: keys of `config.yaml`.
@@ -121,7 +136,7 @@ async def stage(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     folder.mkdir(exist_ok=True)
-    async with model_server(replies if script is None else script) as server:
+    async with model_server(replies if script is None else script, dialect) as server:
         if config is not None:
             server.write_config(home, config)
         if trusted:
@@ -136,22 +151,24 @@ async def stage(
 
 
 def results(request: Mapping[str, Any]) -> list[Result]:
-    """The tools' results in the last message of a request to Anthropic's API."""
-    blocks = request["messages"][-1]["content"]
+    """The tools' results in the last message of a request to Anthropic's API, or at the end of one to OpenAI's."""
+    last = messages(request)[-1]
+    blocks = last["content"] if last["role"] == "user" else []
+    marks = "input" not in request
     return [
-        Result(block["tool_use_id"], said(block["content"]), bool(block.get("is_error")))
+        Result(block["tool_use_id"], said(block["content"]), bool(block.get("is_error")) if marks else None)
         for block in blocks
         if isinstance(block, dict) and block["type"] == "tool_result"
     ]
 
 
 def said(content: Any) -> str:
-    """The text of an Anthropic message's content."""
+    """The text of a message's content, in Anthropic's words."""
     if isinstance(content, str):
         return content
     return "\n".join(block["text"] for block in content if block["type"] == "text")
 
 
 def conversation(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Role and text of every message of a request to Anthropic's API."""
-    return [(message["role"], said(message["content"])) for message in request["messages"]]
+    """Role and text of every message of a request to Anthropic's API, or to OpenAI's put into the same words."""
+    return [(message["role"], said(message["content"])) for message in messages(request)]
