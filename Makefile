@@ -16,9 +16,10 @@ OLDEST := 3, 11
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < ($(OLDEST)))' >/dev/null 2>&1 && echo $$python && break; done)
 
-# Processes of pytest; the tests of a file stay in one, so that what they share is made once. Further arguments for it:
-# `make test ARGS="-k compact"`.
-JOBS ?= 2
+# Processes of pytest. One more than there are cores: much of a test is waiting for an agent to start or to end. Each
+# begins with whole files, so that what the tests of a file share is made once, and helps another when it has done its
+# part. Further arguments for it: `make test ARGS="-k compact"`.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 ARGS ?=
 
 # pip: exact versions, checked by hash, quietly. What has a setup.py only is built as newer releases of pip build it
@@ -36,7 +37,7 @@ demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 	@$(BIN)/acp-agent demo $(ARGS)
 
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(DEV) ## style, types, import contracts, what is generated
 	$(BIN)/ruff check .
