@@ -202,4 +202,7 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     status = Path(f"/proc/{pid}/stat")
-    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+    try:
+        return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+    except (FileNotFoundError, ProcessLookupError):  # it was reaped between the two looks
+        return False
