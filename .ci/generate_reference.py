@@ -26,6 +26,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema  # noqa:
 from reference_words import EVENTS, HANDLERS  # noqa: E402
 
 from acp_agent.cli import build_parser  # noqa: E402
+from acp_agent.config import hook_section  # noqa: E402
 from acp_agent.config import schema as config  # noqa: E402
 from acp_agent.hooks import params, rule_schema  # noqa: E402
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED  # noqa: E402
@@ -362,7 +363,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "config.model": partial(keys, config.ModelSection),
     "config.prices": partial(keys, config.PricesSection),
     "config.provider": partial(keys, config.ProviderSection),
-    "config.hook": partial(keys, config.HookSection),
+    "config.hook": partial(keys, hook_section.HookSection),
     "recipe.keys": partial(keys, front_matter.FrontMatter),
     "recipe.argument": partial(keys, front_matter.ArgumentSection),
     "recipe.hook": partial(keys, HookSection),

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from acp_agent.config.document import did_you_mean
-from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, event_name
 from acp_agent.config.settings import MODEL_NAME_FORM, ThoughtLevel, is_model_name
 
 MIN_PREPARE = 0.05
@@ -87,13 +85,6 @@ def off_again(value: object) -> object:
 def _strategy_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
         raise PydanticCustomError("strategy_name", "should be the name of a strategy, such as `summary`")
-    return value
-
-
-def _event(value: str) -> str:
-    if event_name(value) is None:
-        known = did_you_mean(value, (*EVENT_NAMES, *ALIASES))
-        raise PydanticCustomError("event", "there is no such event; {known}", {"known": known})
     return value
 
 
@@ -188,5 +179,4 @@ StrategyName = Annotated[
     AfterValidator(_strategy_name),
     WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "title": "a name"}),
 ]
-EventWord = Annotated[str, AfterValidator(_event)]
 Matcher = Annotated[str, AfterValidator(_matcher), WithJsonSchema({"type": "string", "format": "regex"})]

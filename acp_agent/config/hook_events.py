@@ -34,6 +34,15 @@ ALIASES: Mapping[str, EventName] = {
 """The names that Claude Code has for some of them; `turn_end` and `after_compaction` are ours alone."""
 
 
+_ELSEWHERE = """
+    ConfigChange CwdChanged Elicitation ElicitationResult FileChanged InstructionsLoaded Notification PermissionDenied
+    PermissionRequest PostCompact PostToolBatch PostToolUseFailure Setup StopFailure SubagentStart SubagentStop
+    TaskCompleted TaskCreated TeammateIdle UserPromptExpansion WorktreeCreate WorktreeRemove
+"""
+ELSEWHERE = frozenset(_ELSEWHERE.split())
+"""Events that Claude Code has and we do not: hooks that people bring may be bound to them."""
+
+
 def event_name(word: str) -> EventName | None:
     """The event that a word means, by our name or by Claude Code's; None where there is no such event."""
     return EVENT_NAMES.get(word) or ALIASES.get(word)

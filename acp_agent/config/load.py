@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from acp_agent.config.checks import Known, check_compaction
 from acp_agent.config.document import Document, DocumentError, parse_mapping, read_text, validate
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.settings import MODEL_NAME_FORM, Settings, is_model_name
-from acp_agent.errors import ConfigError
+from acp_agent.errors import ConfigError, located
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
@@ -35,7 +36,8 @@ def load_settings(
     :param strategies: names of the compaction strategies that exist; None does not check them.
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
-    :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable.
+    :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
+        hook is left out instead, see `Settings.hook_faults`.
     """
     settings = Settings(home=home_dir(env))
     known = Known(strategies, providers)
@@ -55,7 +57,7 @@ def _with_user_file(settings: Settings, known: Known) -> Settings:
 
         settings = validate(UserFile, document).over(settings)
         check_compaction(document, settings, known, path)
-        return settings
+        return _with_hooks(settings, document, "config", path)
     except DocumentError as error:
         raise _config_error(error, path) from error
 
@@ -73,9 +75,17 @@ def _with_project_file(settings: Settings, known: Known) -> Settings:
         user_file = settings.home / CONFIG_FILE
         settings = validate(ProjectFile, document, context=user_file).over(settings)
         check_compaction(document, settings, known, user_file)
-        return settings
+        return _with_hooks(settings, document, "project", path)
     except DocumentError as error:
         raise _config_error(error, path) from error
+
+
+def _with_hooks(settings: Settings, document: Document, origin: Literal["config", "project"], path: Path) -> Settings:
+    from acp_agent.config.hook_section import HooksReader
+
+    read = HooksReader(document, origin, path)
+    faults = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in read.faults)
+    return replace(settings, hooks=(*settings.hooks, *read.commands), hook_faults=(*settings.hook_faults, *faults))
 
 
 def _read(path: Path, within: Path | None) -> Document | None:

@@ -9,7 +9,8 @@ asked for, nor raise what a turn may cost. In particular
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
 - `mode` may be `plan` or `ask`, and of the user's mode and the project's the stricter one holds;
 - of `max_turn_requests` and `max_turn_cost` the lower one holds;
-- `hooks` adds commands to the user's, and takes none of them away. Whether a project's are run is not decided here.
+- `hooks` adds commands to the user's, and takes none of them away. Whether a project's are run is not decided here. It
+  is read in `hook_section`.
 
 What is left can only choose a model among the providers that the user has set up, or fit the agent to the project.
 Null is the same as leaving the key out. Defaults are in `settings` alone.
@@ -25,18 +26,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.forms import (
     MAX_THRESHOLD,
-    Command,
     Dollars,
-    EventWord,
     HeaderName,
     HeaderValue,
-    Matcher,
     ModelName,
     ProviderName,
     ShareOrOff,
@@ -46,12 +44,10 @@ from acp_agent.config.forms import (
     Url,
     VariableName,
 )
-from acp_agent.config.home import CONFIG_FILE
-from acp_agent.config.hook_events import event_name
+from acp_agent.config.hook_section import Hooks, Section
 from acp_agent.config.settings import (
     MODES,
     CompactionChoices,
-    HookCommand,
     Mode,
     ModelPrices,
     ModelSettings,
@@ -82,12 +78,6 @@ def _project_mode(value: object, info: ValidationInfo) -> object:
 
 
 UsersAlone = Annotated[SkipJsonSchema[None], BeforeValidator(_users_alone)]
-
-
-class Section(BaseModel):
-    """Any mapping of the files: unknown keys are errors, and nothing is converted (`yes` is no number)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class CompactionSection(Section):
@@ -200,44 +190,6 @@ class ProviderSection(Section):
         )
 
 
-class HookSection(Section):
-    """`hooks.*[]`: one command."""
-
-    command: Command = Field(description="a command line, or a list of a program and its arguments")
-    matcher: Matcher | None = Field(
-        default=None, description="which tools, sources or reasons it is for; left out: all"
-    )
-    timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(
-        default=None, description="seconds that it may take; left out: 10"
-    )
-    on_error: Literal["allow", "block"] | None = Field(
-        default=None, description="what its failure means; left out: `allow`"
-    )
-    name: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="what it is called; left out: the program's name"
-    )
-
-    def settings(self, event: str, origin: Literal["config", "project"], source: str) -> HookCommand:
-        """As plain data.
-
-        :param event: as the file names it.
-        :param source: the file, and the key of this section.
-        """
-        name = event_name(event)
-        assert name is not None
-        words = self.command.split() if isinstance(self.command, str) else self.command
-        return HookCommand(
-            event=name,
-            command=self.command if isinstance(self.command, str) else tuple(self.command),
-            name=self.name or Path(words[0]).name,
-            origin=origin,
-            source=source,
-            matcher=self.matcher or "",
-            timeout=self.timeout,
-            on_error=self.on_error or "allow",
-        )
-
-
 class SharedKeys(Section):
     """What both files may say in the same way."""
 
@@ -264,7 +216,7 @@ class SharedKeys(Section):
     compaction: CompactionSection | None = Field(
         default=None, description="when and how a long context is made short: [below](#compaction)"
     )
-    hooks: dict[EventWord, list[HookSection]] | None = Field(
+    hooks: Hooks = Field(
         default=None, description="commands that are run at [events](hooks.md#events): [below](#hooks)"
     )
 
@@ -278,17 +230,6 @@ class SharedKeys(Section):
             max_output_tokens=_or(self.max_output_tokens, below.max_output_tokens),
             shell_timeout=_or(self.shell_timeout, below.shell_timeout),
             compaction_choices=_choices(self.compaction).over(below.compaction_choices),
-        )
-
-    def commands(self, origin: Literal["config", "project"], folder: Path) -> tuple[HookCommand, ...]:
-        """The hooks of this file, in its order.
-
-        :param folder: where the file is.
-        """
-        return tuple(
-            section.settings(event, origin, f"{folder / CONFIG_FILE}: hooks.{event}.{index}")
-            for event, sections in (self.hooks or {}).items()
-            for index, section in enumerate(sections)
         )
 
 
@@ -315,7 +256,6 @@ class UserFile(SharedKeys):
             max_turn_cost=_or(self.max_turn_cost, below.max_turn_cost),
             models={name: section.settings() for name, section in (self.models or {}).items()},
             providers={name: section.settings(name, below.home) for name, section in providers.items()},
-            hooks=self.commands("config", below.home),
         )
 
 
@@ -336,7 +276,6 @@ class ProjectFile(SharedKeys):
             mode=min(_or(self.mode, below.mode), below.mode, key=MODES.index),
             max_turn_requests=min(_or(self.max_turn_requests, below.max_turn_requests), below.max_turn_requests),
             max_turn_cost=min(costs, default=None),
-            hooks=(*below.hooks, *(self.commands("project", below.project) if below.project else ())),
         )
 
 

@@ -181,6 +181,7 @@ class Settings:
     :ivar models: by `provider/model`.
     :ivar providers: by name.
     :ivar hooks: commands, the user's before the project's, each file's in its order.
+    :ivar hook_faults: what is wrong with those that were left out, each with file and line.
     """
 
     home: Path
@@ -197,6 +198,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict[str, ModelSettings])
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
     hooks: tuple[HookCommand, ...] = ()
+    hook_faults: tuple[str, ...] = ()
 
     @property
     def compaction(self) -> CompactionSettings:

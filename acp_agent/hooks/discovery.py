@@ -63,7 +63,9 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
         in_order.append(Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True)))
     in_order += (found[path] for path, _ in files)
     hooks = tuple(hook for each in in_order for hook in each.hooks)
-    return Found(hooks, tuple(error for each in in_order for error in each.errors))
+    # A project's file is read whether it is trusted or not, so what is wrong there is told with the user's.
+    faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
+    return Found(hooks, (*faults, *(error for each in in_order for error in each.errors)))
 
 
 def project_files(settings: Settings) -> tuple[Path, ...]:

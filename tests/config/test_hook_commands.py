@@ -1,4 +1,4 @@
-"""`hooks` in the configuration files: commands, for which event, and what is wrong with one."""
+"""`hooks` in the configuration files: commands, for which event, in which form, and what is wrong with one."""
 
 from __future__ import annotations
 
@@ -72,15 +72,104 @@ hooks:
         ("Stop:\n    - command: x\n      timeout: 0", "4: hooks.Stop.0.timeout: should be greater than 0"),
         ("Stop:\n    - command: x\n      on_error: stop", "4: hooks.Stop.0.on_error: should be 'allow' or 'block'"),
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),
+        ("Stop: [make]", "2: hooks.Stop.0: should be `key: value` lines of its own"),
+        ("Stop:\n    - hooks: make", "3: hooks.Stop.0.hooks: should be a list"),
+        (
+            "Stop:\n    - hooks: []\n      command: x",
+            "4: hooks.Stop.0.command: unknown key; known here: matcher, hooks",
+        ),
+        (
+            "Stop:\n    - hooks:\n        - type: prompt\n          command: x",
+            "4: hooks.Stop.0.hooks.0: its `type` is none",
+        ),
+        ("Stop:\n    - hooks:\n        - type: command", "4: hooks.Stop.0.hooks.0.command: is required"),
+        (
+            "Stop:\n    - hooks: [{command: x, asinc: true}]",
+            "3: hooks.Stop.0.hooks.0.asinc: unknown key; known here: co",
+        ),
     ],
 )
 @pytest.mark.parametrize("whose", ["user", "project"])
-def test_a_mistake_is_told_with_file_line_and_key(machine: Machine, text: str, message: str, whose: str) -> None:
+def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
+    machine: Machine, text: str, message: str, whose: str
+) -> None:
     file: Path = getattr(machine, whose)
-    file.write_text(f"hooks:\n  {text}\n")
-    with pytest.raises(ConfigError) as error:
+    file.write_text(f"hooks:\n  {text}\n  SessionEnd: [{{command: well}}]\n")
+    settings = machine.load()
+    [fault] = settings.hook_faults
+    assert fault.startswith(f"{file}:{message}")
+    assert [command.command for command in settings.hooks] == ["well"]
+
+
+def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(machine: Machine) -> None:
+    machine.user.write_text("mode: plan\nhooks: [make]\n")
+    settings = machine.load()
+    assert (settings.mode, settings.hooks) == ("plan", ())
+    assert settings.hook_faults == (
+        f"{machine.user}:2: hooks: should be `key: value` lines of its own, indented below",
+    )
+
+
+def test_a_wrong_hook_hides_no_mistake_of_another_key(machine: Machine) -> None:
+    machine.user.write_text("hooks: [make]\nmode: fast\n")
+    with pytest.raises(ConfigError, match="2: mode: should be"):
         machine.load()
-    assert str(error.value).startswith(f"{file}:{message}")
+
+
+def test_commands_in_the_form_of_claude_codes_settings_are_those_of_ours(machine: Machine) -> None:
+    machine.user.write_text("""\
+hooks:
+  PreToolUse:
+    - matcher: Bash|Edit
+      hooks:
+        - {type: command, command: '"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh --strict', timeout: 5}
+        - {type: prompt, prompt: Judge it.}
+        - {command: [check], on_error: block, statusMessage: Checking}
+    - command: log
+  Stop: [{hooks: [{type: command, command: make test}]}, {matcher: '*', hooks: []}]
+""")
+    settings = machine.load()
+    assert settings.hooks == (
+        HookCommand(
+            "before_tool_call",
+            '"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh --strict',
+            "guard.sh",
+            "config",
+            f"{machine.user}: hooks.PreToolUse.0.hooks.0",
+            matcher="Bash|Edit",
+            timeout=5,
+        ),
+        HookCommand(
+            "before_tool_call",
+            ("check",),
+            "check",
+            "config",
+            f"{machine.user}: hooks.PreToolUse.0.hooks.2",
+            matcher="Bash|Edit",
+            on_error="block",
+        ),
+        HookCommand("before_tool_call", "log", "log", "config", f"{machine.user}: hooks.PreToolUse.1"),
+        HookCommand("agent_stop", "make test", "make", "config", f"{machine.user}: hooks.Stop.0.hooks.0"),
+    )
+    [fault] = settings.hook_faults
+    assert fault.startswith(f"{machine.user}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; ")
+
+
+def test_events_of_claude_codes_that_there_are_not_here_are_told_in_one_sentence(machine: Machine) -> None:
+    machine.user.write_text("""\
+mode: plan
+hooks:
+  Notification: [{hooks: [{type: command, command: notify-send}]}]
+  Stop: [{command: lint}]
+  SubagentStop: [{hooks: [{type: prompt, prompt: Judge it.}]}]
+""")
+    settings = machine.load()
+    assert [command.command for command in settings.hooks] == ["lint"]
+    [fault] = settings.hook_faults
+    assert fault == (
+        f"{machine.user}:2: hooks: Notification and SubagentStop: there are no such events here, and what is bound to "
+        "them is not run"
+    )
 
 
 def test_every_tool_may_be_matched_with_an_asterisk(machine: Machine) -> None:

@@ -91,6 +91,13 @@ async def test_the_configuration_and_the_guard_of_claude_code_work(tmp_path: Pat
     assert await hook.run(replace(edit, input={"path": "a.py"}), NO_SERVICES) == NOTHING
 
 
+def test_the_form_of_claude_codes_settings_works(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(example("yaml hooks-of-claude"))
+    settings = load_settings({"ACP_AGENT_HOME": str(tmp_path)})
+    [guard] = settings.hooks
+    assert (guard.name, guard.matcher, guard.timeout, settings.hook_faults) == ("guard.sh", "Bash|Edit", 30, ())
+
+
 def test_every_event_stands_in_the_table_with_its_other_name() -> None:
     aliases = {ours: theirs for theirs, ours in ALIASES.items()}
     table = {row[0]: row[1] for row in rows(section("Events"))[2:]}

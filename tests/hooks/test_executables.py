@@ -332,6 +332,17 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
     assert outcome == Outcome(context=("run",))
 
 
+async def test_a_projects_wrong_commands_are_told_with_the_users_whether_it_is_trusted_or_not(tmp_path: Path) -> None:
+    settings(tmp_path)
+    file = tmp_path / "project" / ".acp-agent" / "config.yaml"
+    file.write_text("hooks: {Stop: [{command: 'true', macher: x}]}\n")
+    found = await discover(settings(tmp_path), ("config", "user"))
+    assert [str(error) for error in found.errors] == [
+        f"{file}:1: hooks.Stop.0.macher: unknown key; did you mean `matcher`?"
+    ]
+    assert (await discover(settings(tmp_path), ("project",))).errors == ()
+
+
 async def test_a_program_that_cannot_be_asked_is_told_of_and_the_others_count(tmp_path: Path) -> None:
     user = tmp_path / "home" / "hooks"
     program(user / "a", ANSWERS.format("echo Stopp turn_end"))

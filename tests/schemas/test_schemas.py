@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from acp_agent.config.document import Document as ParsedDocument
 from acp_agent.config.document import DocumentError, parse_mapping, parse_mappings, validate
+from acp_agent.config.hook_section import HooksReader
 from acp_agent.config.schema import ProjectFile, UserFile
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.params import HANDLER_PARAMS
@@ -65,6 +67,7 @@ NAMES = [
     "PreToolUse",
     "turn_end",
     "Stop",
+    "Notification",
     "nowhere",
 ]
 
@@ -123,11 +126,20 @@ def written(document: Document) -> str:
 
 
 def read_config(document: Document) -> None:
-    validate(UserFile, parse_mapping(written(document)))
+    parsed = parse_mapping(written(document))
+    validate(UserFile, parsed)
+    read_hooks(parsed)
 
 
 def read_project(document: Document) -> None:
-    validate(ProjectFile, parse_mapping(written(document)), context="config.yaml")
+    parsed = parse_mapping(written(document))
+    validate(ProjectFile, parsed, context="config.yaml")
+    read_hooks(parsed)
+
+
+def read_hooks(document: ParsedDocument) -> None:
+    for fault in HooksReader(document, "config", Path("config.yaml")).faults:
+        raise fault
 
 
 def read_recipe(document: Document) -> None:
@@ -145,6 +157,7 @@ EXAMPLES: Mapping[str, SchemaName] = {
     "yaml config": "config",
     "yaml project": "project",
     "yaml hooks": "config",
+    "yaml hooks-of-claude": "config",
     "yaml rule": "rule",
 }
 """Info strings of the documentation's examples."""
@@ -288,6 +301,9 @@ def test_words_that_have_two_spellings_are_accepted_in_both() -> None:
         assert recipe.is_valid({"compaction": {"verify": off}})
     for event in ("before_tool_call", "PreToolUse"):
         assert config.is_valid({"hooks": {event: [{"command": "true"}]}})
+        assert config.is_valid(
+            {"hooks": {event: [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}}
+        )
         assert recipe.is_valid({"hooks": {event: {"handler": "log_tool_usage"}}})
         assert rule.is_valid({"on": event, "when": {"usage": "70%"}, "then": "compact"})
     assert recipe.is_valid({"hooks": {"Stop": {"handlers": ["external", "export_markdown"]}}})
