@@ -108,7 +108,7 @@ class _Tokens(_Form):
 
 
 class _Specific(_Form):
-    permission: Annotated[Literal["allow", "deny", "ask"] | None, Field(alias="permissionDecision")] = None
+    permission: Annotated[Literal["allow", "deny", "ask", "defer"] | None, Field(alias="permissionDecision")] = None
     reason: Annotated[str | None, Field(alias="permissionDecisionReason")] = None
     input: Annotated[dict[str, JsonValue] | None, Field(alias="updatedInput")] = None
     output: Annotated[JsonValue, Field(validation_alias=AliasChoices("updatedToolOutput", "updatedMCPToolOutput"))] = (
@@ -188,6 +188,8 @@ def _decision(answer: _Answer, specific: _Specific) -> Decision | None:
         "block": "block",
         "deny": "block",
     }
+    if specific.permission == "defer":  # a decision that Claude Code leaves to whoever started it; here, to the mode
+        return None
     if specific.permission is not None:
         reason = answer.reason if specific.reason is None else specific.reason
         return Decision(verdicts[specific.permission], reason or "")

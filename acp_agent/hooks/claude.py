@@ -58,6 +58,13 @@ MODES: Mapping[str, str] = {
 
 SOURCES: Mapping[str, str] = {"new": "startup", "load": "resume", "resume": "resume", "compact": "compact"}
 
+ENDS: Mapping[str, tuple[str, ...]] = {
+    "close": ("other",),
+    "delete": ("other",),
+    "exit": ("prompt_input_exit", "other"),
+}
+"""Why a session ends, in its words that may mean it."""
+
 _EDIT = {"old_text": "old_string", "new_text": "new_string", "replace_all": "replace_all"}
 
 
@@ -102,7 +109,7 @@ def _names(event: HookEvent) -> frozenset[str]:
         case BeforeCompaction() | AfterCompaction():
             return frozenset({event.reason, trigger(event.reason)})
         case SessionEnd():
-            return frozenset({event.reason})
+            return frozenset({event.reason, *ENDS[event.reason]})
         case _:
             return frozenset()
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, event_name
 from acp_agent.conversation.events import CompactionTrigger
-from acp_agent.conversation.messages import JsonObject, Message, ResultPart, Text
+from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
 from acp_agent.hooks.outcomes import Outcome
 
 __all__ = [
@@ -125,6 +125,8 @@ class AfterToolCall:
     """A call has run; the model has not read its result yet.
 
     :ivar output: what the model will read.
+    :ivar raw_output: what the tool reports of itself, such as a command's streams and exit status; None where it
+        reports nothing, or a hook has replaced the output.
     """
 
     name: ClassVar[EventName] = "after_tool_call"
@@ -135,6 +137,7 @@ class AfterToolCall:
     output: tuple[ResultPart, ...]
     is_error: bool = False
     paths: tuple[str, ...] = ()
+    raw_output: JsonValue = None
 
     @property
     def text(self) -> str:
@@ -228,7 +231,7 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
             paths = paths_of(outcome.tool_input, event.at.cwd)
             return replace(event, input=outcome.tool_input, paths=paths)
         case AfterToolCall() if outcome.tool_output is not None:
-            return replace(event, output=(Text(outcome.tool_output),))
+            return replace(event, output=(Text(outcome.tool_output),), raw_output=None)
         case _:
             return event
 

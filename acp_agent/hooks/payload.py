@@ -101,11 +101,21 @@ def _response(event: AfterToolCall) -> JsonObject:
     """What Claude Code's tools answer with, as far as there is something that corresponds."""
     response: JsonObject = {"success": not event.is_error, "content": event.text}
     if event.tool == "shell":
-        response |= {"stdout": event.text, "stderr": "", "interrupted": False}
+        response |= _streams(event)
     path = event.input.get("path")
     if event.tool in ("read", "write", "edit") and isinstance(path, str):
         response["filePath"] = claude.absolute(event.at.cwd, path)
     return response
+
+
+def _streams(event: AfterToolCall) -> JsonObject:
+    """What a command has printed, without what the model reads around it; a terminal's streams come together."""
+    raw = event.raw_output if isinstance(event.raw_output, dict) else {}
+    stdout = raw.get("stdout", raw.get("output", event.text))
+    streams: JsonObject = {"stdout": stdout, "stderr": raw.get("stderr", ""), "interrupted": False}
+    if "exitCode" in raw:
+        streams |= {"exit_code": raw["exitCode"], "interrupted": raw["exitCode"] is None}
+    return streams
 
 
 def _compaction(event: BeforeCompaction | AfterCompaction) -> JsonObject:

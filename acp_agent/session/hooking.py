@@ -139,7 +139,14 @@ class SessionHooks:
         return await self._ask(
             "after_tool_call",
             lambda at: AfterToolCall(
-                at, call.id, call.name, call.arguments, outcome.parts, is_error=outcome.is_error, paths=paths
+                at,
+                call.id,
+                call.name,
+                call.arguments,
+                outcome.parts,
+                is_error=outcome.is_error,
+                paths=paths,
+                raw_output=outcome.view.raw_output,
             ),
         )
 

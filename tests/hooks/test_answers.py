@@ -80,6 +80,7 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"decision": "approve"}, Outcome(Decision("allow"))),
         ({"decision": "allow"}, Outcome(Decision("allow"))),
         ({"decision": "approve"} | specific(permissionDecision="ask"), Outcome(Decision("ask"))),
+        (specific(permissionDecision="defer", permissionDecisionReason="Later."), NOTHING),
         ({"continue": False, "stopReason": "Enough."}, Outcome(stop="Enough.")),
         ({"continue": False}, Outcome(stop="")),
         ({"systemMessage": "Mind the gap."}, Outcome(notices=("Mind the gap.",))),

@@ -33,6 +33,7 @@ from acp_agent.hooks.events import (
     TokenUsage,
     TurnEnd,
     UserMessageSend,
+    changed,
 )
 from acp_agent.hooks.executables import OUTPUT_LIMIT, ExecutableHook
 from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome
@@ -145,6 +146,29 @@ AT = moment(Path("/shop"))
                 },
             },
         ),
+        (
+            AfterToolCall(
+                AT,
+                "c",
+                "shell",
+                {"command": "ls"},
+                (Text("exit status: 1\nstdout:\na"),),
+                is_error=True,
+                raw_output={"stdout": "a\n", "stderr": "b\n", "exitCode": 1},
+            ),
+            "PostToolUse",
+            {
+                "tool_output": "exit status: 1\nstdout:\na",
+                "tool_response": {
+                    "success": False,
+                    "content": "exit status: 1\nstdout:\na",
+                    "stdout": "a\n",
+                    "stderr": "b\n",
+                    "interrupted": False,
+                    "exit_code": 1,
+                },
+            },
+        ),
         (TurnEnd(AT, "Done."), "turn_end", {"response": "Done.", "turn_number": 1}),
         (AgentStop(AT, "Done.", stop_hook_active=True), "Stop", {"response": "Done.", "stop_hook_active": True}),
         (
@@ -172,6 +196,14 @@ async def test_every_event_has_its_own_keys(event: HookEvent, name: str, keys: M
     told = await payload(event)
     assert (told["event"], told["hook_event_name"]) == (event.name, name)
     assert {key: told[key] for key in keys} == keys
+
+
+async def test_the_streams_of_a_command_are_told_as_far_as_they_are_known() -> None:
+    ran = AfterToolCall(AT, "c", "shell", {}, (Text("Header\na"),), raw_output={"output": "a", "exitCode": None})
+    told = cast("dict[str, Any]", (await payload(ran))["tool_response"])
+    assert (told["stdout"], told["stderr"], told["exit_code"], told["interrupted"]) == ("a", "", None, True)
+    told = cast("dict[str, Any]", (await payload(changed(ran, Outcome(tool_output="A"))))["tool_response"])
+    assert (told["stdout"], "exit_code" in told) == ("A", False)
 
 
 # --- where and how they run ---
@@ -288,7 +320,10 @@ def test_a_matcher_means_sources_triggers_and_reasons_as_well_and_nothing_elsewh
     assert not hook("true", matcher="resume|load").wants(SessionStart(AT, "compact"))
     assert hook("true", matcher="auto").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
     assert not hook("true", matcher="manual").wants(BeforeCompaction(AT, "overflow", 1, 1, 1))
-    assert hook("true", matcher="exit").wants(SessionEnd(AT, "exit"))
+    for word in ("exit", "prompt_input_exit", "other"):
+        assert hook("true", matcher=word).wants(SessionEnd(AT, "exit"))
+    assert hook("true", matcher="other").wants(SessionEnd(AT, "delete"))
+    assert not hook("true", matcher="prompt_input_exit|exit").wants(SessionEnd(AT, "close"))
     assert hook("true", matcher="Bash").wants(AgentStop(AT, "Done."))
 
 

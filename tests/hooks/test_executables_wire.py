@@ -42,7 +42,7 @@ with open("told.jsonl", "a") as file:
     file.write(json.dumps(told) + "\\n")
 if told["event"] == "after_tool_call":
     if told["tool_name"] == "Bash":
-        print(json.dumps({{"tool_output": told["tool_response"]["stdout"].upper(), "systemMessage": "Louder."}}))
+        print(json.dumps({{"tool_output": told["tool_response"]["stdout"].upper() + "!", "systemMessage": "Louder."}}))
 elif not told["stop_hook_active"]:
     print(json.dumps({{"action": "continue", "follow_up_messages": ["Now run the linter."]}}))
 """
@@ -79,7 +79,7 @@ async def test_hooks_written_for_claude_code_guard_change_and_judge_calls(tmp_pa
         assert ("two" in read.text, read.is_error) == (True, False)
         assert (remove.text, remove.is_error) == ("A hook refused this call. Never delete.", True)
         assert pwd.text == "A hook refused this call. You know where you are."
-        assert "\nONE TWICE\n" in echo.text
+        assert echo.text.startswith("ONE TWICE\n!\n")
         assert "\nIt is Monday." in true.text
         asked = permissions(it.agent)
         told = [json.loads(line) for line in (it.folder / "told.jsonl").read_text().splitlines()]
