@@ -6,6 +6,7 @@ Knows which file is of which kind; what a kind is, its own module does.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,8 @@ async def _of_file(path: Path, origin: Origin, project: str) -> Found:
         return Found(() if hook is None else (hook,), tuple(errors))
     load = declarative.load if path.suffix in RULES else plugins.load if path.suffix == PYTHON else None
     if load is None:
+        if executables.lacks_permission(path):
+            return Found((), (HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}"),))
         return Found()
     try:
         with anyio.fail_after(TIME_LIMIT):

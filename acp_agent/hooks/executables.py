@@ -35,6 +35,9 @@ OTHER_SUFFIXES = (".py", ".yaml", ".yml", ".md", ".disable")
 """Of files in a hooks folder that are no executables of this kind, whatever their mode says."""
 
 
+SHELL_SUFFIXES = (".sh", ".bash", ".zsh")
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutableHook:
     """A program, bound to events.
@@ -87,6 +90,17 @@ class ExecutableHook:
 def is_executable(path: Path) -> bool:
     """Whether a file of a hooks folder is a program."""
     return path.suffix not in OTHER_SUFFIXES and path.is_file() and os.access(path, os.X_OK)
+
+
+def lacks_permission(path: Path) -> bool:
+    """Whether a file of a hooks folder is a script that nobody may execute: a copy or a download has lost the bit."""
+    if path.suffix in OTHER_SUFFIXES or not path.is_file() or os.access(path, os.X_OK):
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!" or path.suffix in SHELL_SUFFIXES
+    except OSError:
+        return False
 
 
 async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[ExecutableHook | None, list[HookError]]:

@@ -57,6 +57,18 @@ project  lint  agent_stop
          {project}: hooks.Stop.0
 """
     )
+    for name, text in (("lost", "#!/usr/bin/env ruby\n"), ("bare.sh", "exit 2\n"), ("notes.txt", "No hook.\n")):
+        (hooks / name).write_text(text)
+    user.write_text(f"{CONFIG}  Notification: [{{command: notify-send}}]\n")
+    ran = await run_command(tmp_path, "hooks", "list")
+    told = [f"acp-agent: {hooks / name}: not executable: chmod +x {hooks / name}" for name in ("bare.sh", "lost")]
+    assert ran.err.splitlines()[0].startswith(
+        f"acp-agent: {user}:1: hooks: Notification: there are no such events here"
+    )
+    assert (ran.code, ran.err.splitlines()[1:]) == (1, told)
+    user.write_text(CONFIG)
+    for name in ("lost", "bare.sh"):
+        (hooks / f"{name}.disable").touch()
     (hooks / "odd").write_text("#!/bin/sh\necho Stopp\n")
     (hooks / "odd").chmod(0o755)
     ran = await run_command(tmp_path, "hooks", "list", "--json")

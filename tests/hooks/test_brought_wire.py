@@ -32,6 +32,9 @@ async def test_settings_of_claude_code_guard_a_session_and_what_is_no_use_here_i
     guard.parent.mkdir()
     guard.write_text(GUARD)
     guard.chmod(0o755)
+    lost = tmp_path / "home" / "state" / "hooks" / "lost.sh"
+    lost.parent.mkdir(parents=True)
+    lost.write_text("#!/bin/sh\necho Stop\n")
     replies = [Reply(tool_calls=[ToolCall("shell", {"command": "rm -rf x"})]), Reply("I will not."), Reply("Yes.")]
     async with stage(tmp_path, *replies, config=SETTINGS) as it:
         assert await it.prompt("Go") == {"stopReason": "end_turn"}
@@ -44,6 +47,7 @@ async def test_settings_of_claude_code_guard_a_session_and_what_is_no_use_here_i
         for told in (
             f"{file}:{prompt - 2}: hooks.PreToolUse.0.hooks.0: its `type` is none that is run here",
             f"{file}:{stop}: hooks.Stop.0.timeout: should be a valid number",
+            f"A hook was left out. {lost}: not executable: chmod +x {lost}",
             "hooks: Notification and SubagentStop: there are no such events here",
         ):
             assert notices.count(told) == 1
