@@ -18,6 +18,8 @@ from acp_agent.logfile import log_failure
 _log = logging.getLogger(__name__)
 
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
+Heeding: TypeAlias = Callable[[Hook, Outcome], Outcome]
+"""What of a hook's outcome counts where not all that it may want can be done."""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
@@ -43,7 +45,12 @@ class Dispatcher:
         return any(name in hook.events for hook in self.hooks)
 
     async def dispatch(
-        self, event: HookEvent, recipe: Sequence[Hook] = (), *, recipe_first: Sequence[Hook] = ()
+        self,
+        event: HookEvent,
+        recipe: Sequence[Hook] = (),
+        *,
+        recipe_first: Sequence[Hook] = (),
+        heeding: Heeding | None = None,
     ) -> Outcome:
         """Ask every hook that wants to hear of this event.
 
@@ -53,6 +60,7 @@ class Dispatcher:
 
         :param recipe: hooks of the recipe that runs, asked after all others.
         :param recipe_first: those of them that want to be asked before all others.
+        :param heeding: says what counts of each outcome; all of it where None.
         """
         hooks = [
             hook for hook in (*recipe_first, *self.hooks, *recipe) if event.name in hook.events and hook.wants(event)
@@ -67,6 +75,7 @@ class Dispatcher:
         total = NOTHING
         for hook in hooks:
             outcome = await self._ask(hook, event)
+            outcome = outcome if heeding is None else heeding(hook, outcome)
             for word in total.overrules(outcome):
                 _log.warning("%s of the hook %s is not used: a hook before it wanted another", word, hook.name)
             total = total.then(outcome)

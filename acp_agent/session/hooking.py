@@ -19,7 +19,7 @@ from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin
-from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.dispatcher import Dispatcher, Heeding
 from acp_agent.hooks.events import (
     AfterCompaction,
     AfterToolCall,
@@ -37,7 +37,7 @@ from acp_agent.hooks.events import (
     paths_of,
 )
 from acp_agent.hooks.guarded import GuardedHook
-from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
+from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
 from acp_agent.session.commands import RecipeRun, recipe_hooks
 from acp_agent.session.hook_services import HookServices
 from acp_agent.session.services import Services
@@ -156,9 +156,12 @@ class SessionHooks:
         return await self._ask("turn_end", lambda at: TurnEnd(at, response))
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
-        """A recipe that compacts has its answer; it is a run of its own, with one answer."""
+        """A recipe that compacts has its answer; it is a run of its own, with one answer, of which the swap is all that
+        can come."""
         last, first = recipe_hooks(run.recipe)
-        return await self._ask("turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first)
+        return await self._ask(
+            "turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first, _swap_alone
+        )
 
     async def before_compaction(self, order: Order) -> Outcome:
         """See `CompactionHooks`."""
@@ -217,6 +220,7 @@ class SessionHooks:
         make: Callable[[Moment], HookEvent],
         last: Sequence[Hook] | None = None,
         first: Sequence[Hook] | None = None,
+        heeding: Heeding | None = None,
     ) -> Outcome:
         """Ask all hooks, those of the running recipe included, unless others are given."""
         dispatcher = await self._ready()
@@ -224,7 +228,7 @@ class SessionHooks:
         if not dispatcher.listens(name) and not any(name in hook.events for hook in (*first, *last)):
             return NOTHING
         event = make(await self._moment())
-        outcome = await dispatcher.dispatch(event, last, recipe_first=first)
+        outcome = await dispatcher.dispatch(event, last, recipe_first=first, heeding=heeding)
         for notice in outcome.notices:
             await self._host.tell(notice)
         if name in _AMID_A_TURN and isinstance(outcome.action, Compact):
@@ -290,6 +294,15 @@ class SessionHooks:
     @cached_property
     def _transcript(self) -> Transcript:
         return Transcript(self._services.store, self._host.session_id, self._host.settings.home)
+
+
+def _swap_alone(hook: Hook, outcome: Outcome) -> Outcome:
+    """What counts of what a hook wants behind a summary: nothing that would take the place of the swap."""
+    action = outcome.action if isinstance(outcome.action, SwapContext) else None
+    for word, unused in (("action", action is not outcome.action), ("stop", outcome.stop is not None)):
+        if unused:
+            _log.warning("%s of the hook %s is not used: what ended is a compaction, not an answer", word, hook.name)
+    return replace(outcome, action=action, stop=None)
 
 
 def _version(brought: Brought | None) -> tuple[Path, str] | None:

@@ -57,6 +57,43 @@ def names(home: Path) -> list[str]:
     return [str(event["event"]) for event in heard(home)]
 
 
+REWORD = """\
+from acp_agent.hooks import *
+
+@hook("turn_end")
+async def reword(event, services):
+    if "# Goal" in event.response:
+        return Outcome(action=SwapContext(event.response.replace("A cart", "A basket")))
+"""
+
+
+@pytest.mark.parametrize("rewords", [False, True], ids=["by the recipe alone", "reworded"])
+async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place_of_a_swap(
+    tmp_path: Path, rewords: bool
+) -> None:
+    wants = ({"action": "compact"}, {"action": "continue", "messages": ["More."]}, {"continue": False})
+    heard_it = "grep -o '\"response\": *\"# Goal' >> heard && echo '{}'; true"
+    hooks = [{"command": heard_it.format(json.dumps(each)), "name": f"own{n}"} for n, each in enumerate(wants)]
+    if rewords:
+        with_hook(tmp_path, "None")
+        (tmp_path / "state" / "hooks" / "reword.py").write_text(REWORD)
+    async with desk(
+        tmp_path, Reply(SUMMARY), Reply(SUMMARY), config={**NO_BACKGROUND, "hooks": {"turn_end": hooks}}
+    ) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        await it.filled(OUT_OF_ROOM)
+        await it.prompt("Two?", Reply("Yes."))
+        text = "# Goal\nA basket." if rewords else SUMMARY
+        assert [(each.statuses[-1], each.text) for each in shown_compactions(it.agent)] == [("completed", text)] * 2
+        assert it.asked == 2
+        # All of them are asked all the same, and the log says of whom nothing was used.
+        assert len((tmp_path / "heard").read_text().splitlines()) == 2 * len(wants)
+        log = (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
+        assert "action of the hook own0 is not used" in log
+        assert "stop of the hook own2 is not used" in log
+
+
 async def test_a_veto_of_a_compaction_by_hand_is_told_and_nothing_is_shown_or_changed(tmp_path: Path) -> None:
     with_hook(tmp_path, 'Outcome.block("Not on Fridays.")')
     async with desk(tmp_path) as it:
