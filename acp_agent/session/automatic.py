@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.strategy import Writer
 from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.events import CompactionTrigger
@@ -30,9 +29,9 @@ from acp_agent.session.chances import Chances
 from acp_agent.session.compacting import Compactor, Pending
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.ordering import Order
-from acp_agent.session.orders import Orders, Wanted
+from acp_agent.session.orders import BY_HAND, Orders, Wanted
 from acp_agent.session.preparing import Preparation
-from acp_agent.session.putting_off import PutOff
+from acp_agent.session.putting_off import PutOff, Waiting
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
@@ -59,7 +58,7 @@ class AutoCompaction:
         self._compactor = compactor
         self._breaker = Breaker(host.tell)
         self.preparation = make(self._failed)
-        self._put_off = PutOff()
+        self._put_off = PutOff(orders, host.tell)
         self._used = 0
         self._chances = Chances()
         self._new_turn = False
@@ -74,8 +73,13 @@ class AutoCompaction:
         self._put_off.begin_turn()
 
     def succeeded(self) -> None:
-        """A compaction that was asked for by hand succeeded: models can be asked again."""
+        """A compaction by hand, or one that was prepared, succeeded: models can be asked again."""
+        self._put_off.compacted()
         self._breaker.close()
+
+    def put_off(self, error: CompactionVetoedError, order: Order) -> None:
+        """A hook did not allow a compaction that was asked for by hand, or wants it later."""
+        self._put_off.vetoed(error, order.state.budget.used, order)
 
     async def before_request(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> None:
         """Compact before a model call where that is due.
@@ -85,6 +89,9 @@ class AutoCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         """
         await self.preparation.drop_if_stale()
+        if (waiting := self._put_off.due(budget.used)) is not None:
+            await self._do_put_off(waiting, active)
+            budget = await self._host.requests.filled(active)
         self._no_room, self._used = None, budget.used
         opened, self._new_turn = self._new_turn, False
         last, self._last = self._last, active
@@ -120,7 +127,7 @@ class AutoCompaction:
         """
         wanted = Wanted("overflow", must_fit=True, refused=limit, window=window)
         try:
-            order = await self._ordered(wanted, active)
+            order = await self._orders.automatic(wanted, active)
         except RecipeError as error:
             why = f"The conversation does not fit the model's context window, and cannot be compacted. {error}"
             raise CompactionError(why) from error
@@ -134,30 +141,38 @@ class AutoCompaction:
                 "summarised. Start a new session, or choose a model with a larger window."
             )
         self._chances.tried(compacted=True)
+        self._put_off.compacted()
         await self._breaker.compacted(order, swap)
         if pending is not None and swap.tokens_after > order.state.budget.window * order.policy.target:
             # It was prepared for less than what was refused, and leaves too much behind it.
             await self._compact(await self._order(wanted, active))
 
-    async def on_request(self, active: ActiveModel, instructions: str = "") -> None:
+    async def on_request(self, active: ActiveModel, instructions: str = "") -> bool | None:
         """Compact since a hook asked for it: somebody wants it, however often it has failed. A failure is shown, and
         the turn goes on.
 
         :param instructions: what the hook wants kept in mind.
+        :returns: see `_compact`.
         """
         if instructions:  # of which what is being prepared knows nothing
             await self.preparation.drop()
-        await self._compact(await self._order(Wanted("hook", instructions=instructions), active), asked_for=True)
+        return await self._compact(await self._order(Wanted("hook", instructions=instructions), active), asked_for=True)
 
     async def end_turn(self) -> None:
-        """Put a prepared summary in its place between two turns."""
+        """Between two turns: do what hooks have put off until then, or put a prepared summary in its place."""
         await self.preparation.drop_if_stale()
-        if self.preparation.ready and self._level != "none":
+        if not await self.do_put_off() and self.preparation.ready and self._level != "none":
             await self._splice()
-        elif self._put_off.until_end and self._last is not None:
-            order = await self._order(Wanted("threshold"), self._last)
-            # The hook has been asked, and this is when it wanted it.
-            await self._compact(None if order is None else replace(order, asked=True))
+
+    async def do_put_off(self) -> bool:
+        """Do what hooks have put off until the turn ends.
+
+        :returns: whether there was anything.
+        """
+        waiting = self._put_off.due_at_end()
+        if waiting is not None:
+            await self._do_put_off(waiting, self._last)
+        return waiting is not None
 
     # --- when ---
 
@@ -175,6 +190,15 @@ class AutoCompaction:
 
     # --- the ways to compact ---
 
+    async def _do_put_off(self, waiting: Waiting, active: ActiveModel | None) -> None:
+        """Do what has waited.
+
+        :param active: the model of the last request; None before the first.
+        """
+        if waiting.trigger == "manual" or waiting.instructions:  # of which what is being prepared knows nothing
+            await self.preparation.drop()
+        await self._compact(await self._put_off.order(waiting, active), asked_for=waiting.asked_for)
+
     async def _use_prepared(
         self, level: Pressure, active: ActiveModel, last: ActiveModel | None, *, opened: bool, waits: bool
     ) -> bool:
@@ -187,7 +211,7 @@ class AutoCompaction:
             return True
         if not self.preparation.running or not waits:
             return False
-        return await self._compact(await self._waited_for(level, active, last))
+        return bool(await self._compact(await self._waited_for(level, active, last)))
 
     async def _waited_for(self, level: Pressure, active: ActiveModel, last: ActiveModel | None) -> Order | None:
         wanted = Wanted(_why(level, last, active), must_fit=level == "full")
@@ -205,7 +229,7 @@ class AutoCompaction:
             order = await self._order(Wanted("threshold", context), active)
             if order is None or order.policy.strategy not in _PREPARED:
                 return None
-            return None if await self._compactor.can_mask(order) else _for_later(order)
+            return None if await self._compactor.can_mask(order) else order.for_later()
 
         self.preparation.begin(make)
 
@@ -221,7 +245,7 @@ class AutoCompaction:
         elif not await self._compact(replace(order, without_model=True)) and not self._breaker.is_open:
 
             async def make() -> Order | None:
-                return _for_later(order)
+                return order.for_later()
 
             self.preparation.begin(make)
 
@@ -232,14 +256,18 @@ class AutoCompaction:
         try:
             await self._compactor.splice(prepared, prepared.order.trigger)
             self._chances.tried(compacted=True)
-            self._breaker.close()
+            self.succeeded()
         except AgentError as error:
             await self._failed(error)
 
-    async def _failed(self, error: AgentError) -> None:
-        """A compaction came to nothing. A veto is no failure."""
+    async def _failed(self, error: AgentError, order: Order | None = None) -> None:
+        """A compaction came to nothing. A veto is no failure.
+
+        :param order: what was to be done; None for a summary in the background.
+        """
         if isinstance(error, CompactionVetoedError):
-            self._put_off.vetoed(error, self._used)
+            used = self._used if order is None or order.trigger not in BY_HAND else order.state.budget.used
+            self._put_off.vetoed(error, used, order)
         else:
             await self._breaker.failed(error)
 
@@ -252,11 +280,11 @@ class AutoCompaction:
     def _spent(self) -> int:
         return self.preparation.requests
 
-    async def _compact(self, order: Order | None, *, asked_for: bool = False) -> bool:
+    async def _compact(self, order: Order | None, *, asked_for: bool = False) -> bool | None:
         """Compact now; a failure is shown, and the turn goes on.
 
         :param asked_for: whether somebody wants it, so that a model is asked in any case.
-        :returns: whether the context has changed.
+        :returns: whether the context has changed; None where there was nothing to compact.
         """
         self._no_room = None
         if order is None:
@@ -270,7 +298,7 @@ class AutoCompaction:
             self._chances.failed(self._host.context.head)
             if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
                 self._no_room = error
-            await self._failed(error)
+            await self._failed(error, order)
             return False
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")
@@ -278,7 +306,7 @@ class AutoCompaction:
         if swap is not None:
             self._put_off.compacted()
             await self._breaker.compacted(order, swap)
-        return swap is not None
+        return None if swap is None else True
 
     async def _end_unless_it_may_fit(self, active: ActiveModel, reason: AgentError) -> None:
         """End the turn where not even facts and tail had room: what a provider must refuse need not be sent.
@@ -296,28 +324,11 @@ class AutoCompaction:
 
     async def _order(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         try:
-            return await self._ordered(wanted, active, last)
+            return await self._orders.automatic(wanted, active, last)
         except RecipeError as error:
             if self._chances.failed(self._host.context.head):
                 await self._host.tell(f"The context is nearly full and cannot be compacted by itself. {error}")
             return None
-
-    async def _ordered(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
-        """See `Orders.automatic`."""
-        order = await self._orders.automatic(wanted, active)
-        if order is None or last is None or order.writer is not None:
-            return order
-        if last.name == active.name or last.budget.window <= active.budget.window:
-            return order
-        # The model that was used before still holds the conversation, and has it in its cache.
-        writer = Writer(last.model_id, last.budget.window, last.max_output_tokens)
-        return replace(order, call=last.provider.stream, writer=writer, native=None)
-
-
-def _for_later(order: Order) -> Order:
-    """The same, as it is prepared: by a model, since nothing else takes time."""
-    steps = tuple(dict.fromkeys((order.policy.strategy, "summary", "chunked")))
-    return replace(order, policy=replace(order.policy, steps=steps))
 
 
 def _why(level: Pressure, last: ActiveModel | None, active: ActiveModel) -> CompactionTrigger:

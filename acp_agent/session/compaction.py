@@ -84,7 +84,11 @@ class SessionCompaction:
         """
         order = await self.orders.by_hand(run)
         pending = await self._underway(order)
-        swap = await self.compactor.compact(order, pending, lambda: self.preparation.requests if pending else 0)
+        try:
+            swap = await self.compactor.compact(order, pending, lambda: self.preparation.requests if pending else 0)
+        except CompactionVetoedError as error:
+            self.automatic.put_off(error, order)
+            raise
         if swap is not None:
             self.automatic.succeeded()
         return swap is not None

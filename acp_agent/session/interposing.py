@@ -16,6 +16,7 @@ from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.ordering import Order
+from acp_agent.session.orders import BY_HAND
 
 
 class CompactionHooks(Protocol):
@@ -87,9 +88,11 @@ class Interposed(AgentError):  # noqa: N818 - not for users, and no error
             later = "until the turn ends"
             if outcome.defer.tokens is not None:
                 later = f"until {outcome.defer.tokens:,} more tokens are in the context"
+            # One that somebody has asked for is done by then, whatever else there is to say for it.
+            then = "It is done then." if order.trigger in BY_HAND else "The history is unchanged."
             raise CompactionVetoedError(
                 f"A hook put the compaction off {later}.",
-                "The history is unchanged.",
+                then,
                 put_off=True,
                 tokens=outcome.defer.tokens,
             )

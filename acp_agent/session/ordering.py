@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
@@ -36,6 +36,11 @@ class Order:
     own: ModelCall | None = None
     without_model: bool = False
     asked: bool = False
+
+    def for_later(self) -> Order:
+        """The same, as it is prepared: by a model, since nothing else takes time."""
+        steps = tuple(dict.fromkeys((self.policy.strategy, "summary", "chunked")))
+        return replace(self, policy=replace(self.policy, steps=steps))
 
 
 @dataclass(frozen=True, slots=True)

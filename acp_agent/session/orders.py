@@ -62,13 +62,23 @@ class Orders:
         host = self._host
         return await self._order(run, Wanted("manual"), await host.models.active(host.model))
 
-    async def automatic(self, wanted: Wanted, active: ActiveModel) -> Order | None:
+    async def automatic(self, wanted: Wanted, active: ActiveModel, last: ActiveModel | None = None) -> Order | None:
         """The order for a compaction that no prompt names a recipe for; None where no recipe compacts.
 
+        :param last: the model that was used before, which writes where its window is larger.
         :raises RecipeError: see `_order`.
         """
         recipe = (await self._host.library()).get(COMPACT)
-        return None if recipe is None else await self._order(RecipeRun(recipe, wanted.instructions, ()), wanted, active)
+        if recipe is None:
+            return None
+        order = await self._order(RecipeRun(recipe, wanted.instructions, ()), wanted, active)
+        if last is None or order.writer is not None:
+            return order
+        if last.name == active.name or last.budget.window <= active.budget.window:
+            return order
+        # It still holds the conversation, and has it in its cache.
+        writer = Writer(last.model_id, last.budget.window, last.max_output_tokens)
+        return replace(order, call=last.provider.stream, writer=writer, native=None)
 
     async def _order(self, run: RecipeRun, wanted: Wanted, active: ActiveModel) -> Order:
         """The order for a compaction with this recipe.

@@ -202,6 +202,8 @@ class SessionTurns:
                 await self._note("There is nothing to compact yet.")
         except CompactionError as error:
             await self._note(str(error))
+            # Where a hook put it off until the turn ends: with that, it does.
+            await self._host.compaction.automatic.do_put_off()
         return "end_turn"
 
     async def _note(self, text: str) -> None:

@@ -1,0 +1,119 @@
+"""Compactions that somebody asked for and a hook put off: they are done when it said, and as they were asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.background import LONG, SUMMARY, Desk, desk
+from support.compactions import asked_last, is_summary_request, shown_compactions
+from support.models import Reply, ToolCall, Usage
+
+BY_HAND = {"compaction": {"auto": False}}
+WANTS = {"action": "compact", "instructions": "Mind the prices."}
+
+
+def with_hooks(defer: object, **others: list[dict[str, Any]]) -> dict[str, Any]:
+    """The configuration of a session in which a hook puts every compaction off, and no other begins by itself."""
+    before = {"command": f"echo >> asked; echo '{json.dumps({'defer': defer})}'", "name": "later"}
+    return {
+        **BY_HAND,
+        "hooks": {"PreCompact": [before], "after_compaction": [{"command": "cat > told.json"}], **others},
+    }
+
+
+def reason(it: Desk) -> str:
+    """Why the newest compaction was done."""
+    return str(json.loads((it.home / "told.json").read_text())["compaction_reason"])
+
+
+def asked(it: Desk) -> int:
+    """How often the hook that puts off was asked."""
+    return len((it.home / "asked").read_text().splitlines())
+
+
+def summary_prompts(it: Desk) -> list[str]:
+    return [asked_last(call.body) for call in it.server.calls if is_summary_request(call.body)]
+
+
+async def test_what_the_user_asks_for_and_a_hook_puts_off_until_the_turn_ends_is_done_at_once(tmp_path: Path) -> None:
+    async with desk(tmp_path, Reply(SUMMARY), config=with_hooks("turn_end")) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact keep the prices")
+        assert "A hook put the compaction off until the turn ends. It is done then." in it.agent.text()
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert "keep the prices" in summary_prompts(it)[0]
+        assert (asked(it), reason(it)) == (1, "manual")
+        await it.prompt("Two?", Reply("Yes."))
+        assert LONG not in str(it.last)
+
+
+async def test_what_the_user_asks_for_and_a_hook_puts_off_by_tokens_is_done_when_they_have_come(tmp_path: Path) -> None:
+    async with desk(tmp_path, Reply(SUMMARY), config=with_hooks({"tokens": 1_000})) as it:
+        await it.filled(5_000)
+        await it.prompt("/compact keep the prices")
+        assert "off until 1,000 more tokens are in the context. It is done then." in it.agent.text()
+        await it.prompt("Two?", Reply("Second.", usage=Usage(5_500, 5)))
+        await it.prompt("Three?", Reply("Third.", usage=Usage(6_200, 5)))
+        assert (shown_compactions(it.agent), it.asked) == ([], 0)
+        await it.prompt("Four?", Reply("Fourth.", usage=Usage(2_000, 5)))
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert "keep the prices" in summary_prompts(it)[0]
+        assert LONG not in str(it.last)
+        assert (asked(it), reason(it)) == (1, "manual")
+        # It was that one alone that waited.
+        await it.prompt("Five?", Reply("Fifth.", usage=Usage(9_000, 5)))
+        await it.prompt("Six?", Reply("Sixth.", usage=Usage(9_000, 5)))
+        assert it.asked == 1
+
+
+async def test_what_one_hook_wants_and_another_puts_off_until_the_turn_ends_is_done_as_it_was_wanted(
+    tmp_path: Path,
+) -> None:
+    stop = [{"command": f"echo '{json.dumps(WANTS)}'"}]
+    async with desk(tmp_path, Reply(SUMMARY), config=with_hooks("turn_end", Stop=stop)) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Two?", Reply("Yes."))
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert "Mind the prices." in summary_prompts(it)[0]
+        assert (asked(it), reason(it)) == (1, "hook")
+
+
+async def test_a_hook_that_asks_at_each_turn_and_one_that_puts_off_each_time_do_not_put_it_off_for_ever(
+    tmp_path: Path,
+) -> None:
+    stop = [{"command": f"echo '{json.dumps(WANTS)}'"}]
+    async with desk(tmp_path, Reply(SUMMARY), config=with_hooks({"tokens": 1_000}, Stop=stop)) as it:
+        await it.filled(5_000)
+        for used in (5_000, 5_400, 5_800, 6_200):
+            assert it.asked == 0
+            await it.prompt("More?", Reply("More.", usage=Usage(used, 5)))
+        await it.prompt("Two?", Reply("Yes.", usage=Usage(2_000, 5)))
+        assert it.asked == 1
+        assert reason(it) == "hook"
+        assert LONG not in str(it.last)
+
+
+async def test_what_was_put_off_until_the_end_of_a_turn_that_the_user_cancels_is_done_in_the_next(
+    tmp_path: Path,
+) -> None:
+    wants = [{"command": f"echo '{json.dumps(WANTS)}'", "matcher": "read"}]
+    async with desk(tmp_path, Reply(SUMMARY), config=with_hooks("turn_end", PostToolUse=wants)) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Two?", Reply("Yes."))
+        (tmp_path / "a.txt").write_text("one")
+        it.answers = [
+            Reply("Step.", tool_calls=[ToolCall("read", {"path": "a.txt"})]),
+            Reply("Step.", tool_calls=[ToolCall("shell", {"command": "true"})]),
+        ]
+        it.agent.permission_answer = "cancelled"
+        turn = await it.agent.start_prompt(it.session, "Three?")
+        assert await turn.result() == {"stopReason": "cancelled"}
+        assert (it.asked, asked(it)) == (0, 1)
+        await it.prompt("Four?", Reply("Fourth."))
+        assert (it.asked, asked(it), reason(it)) == (1, 1, "hook")
+        assert LONG not in str(it.last)
