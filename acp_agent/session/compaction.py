@@ -55,6 +55,7 @@ class SessionCompaction:
         self._host = host
         self._services = services
         self._asked_less = -1
+        self._told: set[str] = set()
         self._nothing_short: CompactionError | None = None
         self.compactor = Compactor(
             host.log,
@@ -110,7 +111,8 @@ class SessionCompaction:
 
         :param instructions: what it wants kept in mind.
         """
-        await self.automatic.on_request(await self._active(), instructions)
+        if await self.automatic.on_request(await self._active(), instructions) is None:
+            await self._tell_once("A hook wants the conversation compacted; there is nothing to compact yet.")
 
     async def replace(self, messages: Sequence[Message]) -> ContextSwapped:
         """Put a hook's messages in the place of the conversation.
@@ -141,8 +143,19 @@ class SessionCompaction:
         """
         wanted = Wanted("hook", instructions=instructions)
         order = await self.orders.automatic(wanted, await self._active())
-        prepared = None if order is None else await self.compactor.prepare(order, ModelCalls(order.call))
-        return None if prepared is None else prepared.result.summary
+        if order is None:
+            return None
+        # No compaction is about to happen that hooks could be asked about.
+        prepared = await self.compactor.prepare(replace(order, asked=True), ModelCalls(order.call))
+        if prepared is not None:
+            return prepared.result.summary
+        await self._tell_once("A hook wants a summary of the conversation; there is nothing to summarise yet.")
+        return None
+
+    async def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            await self._host.tell(text)
 
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due."""

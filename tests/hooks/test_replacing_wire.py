@@ -73,11 +73,14 @@ async def test_messages_that_no_provider_would_take_change_nothing_and_are_named
 
 async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(tmp_path: Path) -> None:
     with_program(tmp_path, SUMMARY_ASKED)
-    async with desk(tmp_path, Reply(SUMMARY)) as it:
+    veto = {"hooks": {"PreCompact": [{"command": "touch asked; exit 2"}]}}
+    async with desk(tmp_path, Reply(SUMMARY), config=veto) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("Now sum up", Reply("I will."))
         assert SUMMARY in it.agent.text()
         assert (it.asked, shown_compactions(it.agent)) == (1, [])
+        # Nothing is compacted that a hook could be asked about.
+        assert not (tmp_path / "asked").exists()
         assert any(call.mentions("Mind the prices.") for call in it.server.calls)
         await it.prompt("Two?", Reply("Second."))
         assert LONG in json.dumps(it.last)
