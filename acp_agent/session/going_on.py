@@ -47,6 +47,10 @@ class GoingOn:
             if outcome.stop is not None:
                 await self._note(f"A hook ended the turn. {outcome.stop}".rstrip())
                 return False
+            if ask == hooks.agent_stop and isinstance(outcome.action, Compact):
+                # It ends the turn, also beside a hook that does not want it to stop.
+                await hooks.add(outcome.context)
+                return False
             if await self._goes_on(outcome):
                 return True
         return False

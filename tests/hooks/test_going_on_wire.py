@@ -1,0 +1,99 @@
+"""What hooks want behind an answer: that the agent goes on, that it stops, that the conversation becomes short."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.background import LONG, SUMMARY, desk
+from support.compactions import shown_compactions
+from support.models import Reply, ToolCall
+
+NEVER_CONTENT = f"""#!{sys.executable}
+import json, sys
+told = json.load(sys.stdin)
+with open("told.jsonl", "a") as file:
+    file.write(json.dumps([told["turn_number"], told["stop_hook_active"]]) + "\\n")
+print("Not yet.", file=sys.stderr)
+sys.exit(2)
+"""
+
+
+def answers(event: str, *hooks: object) -> dict[str, Any]:
+    """A configuration in which hooks give these answers, one after the other; a text is a command line."""
+    commands = [each if isinstance(each, str) else f"echo '{json.dumps(each)}'" for each in hooks]
+    return {"compaction": {"auto": False}, "hooks": {event: [{"command": command} for command in commands]}}
+
+
+async def test_a_hook_that_is_never_content_lets_the_agent_go_on_five_times_for_each_prompt(tmp_path: Path) -> None:
+    (tmp_path / "check").write_text(NEVER_CONTENT)
+    (tmp_path / "check").chmod(0o755)
+    async with desk(tmp_path, config=answers("Stop", "./check")) as it:
+        for text in ("One?", "Two?"):
+            begun = len(it.agent.lines)
+            await it.prompt(text, *(Reply(f"Answer {number}.") for number in range(1, 7)))
+            shown = it.agent.text(since=begun)
+            assert "Hooks have let the agent go on 5 times for this prompt; it ends here." in shown
+        told = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+        assert told == [[number, number > 1] for number in range(1, 7)] * 2
+        assert json.dumps(it.last).count("Not yet.") == 10
+
+
+@pytest.mark.parametrize("event", ["turn_end", "agent_stop"])
+async def test_a_hook_that_ends_the_turn_behind_an_answer_is_the_last_word(tmp_path: Path, event: str) -> None:
+    stop = {"continue": False, "stopReason": "Enough for today.", "decision": "block", "reason": "Go on."}
+    config = answers(event, stop)
+    config["hooks"].setdefault("agent_stop", []).append({"command": "touch asked; exit 2"})
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("One?", Reply("Yes."))
+        assert "A hook ended the turn. Enough for today." in it.agent.text()
+        assert len(it.server.calls) == 1
+        assert not (tmp_path / "asked").exists()
+
+
+async def test_a_hook_that_ends_the_turn_before_a_call_keeps_it_from_being_made(tmp_path: Path) -> None:
+    config = answers("PreToolUse", {"continue": False, "stopReason": "Enough for today."})
+    async with desk(tmp_path, config=config) as it:
+        await it.agent.set_mode(it.session, "full-access")
+        await it.prompt("One?", Reply(tool_calls=[ToolCall("write", {"path": "b.txt", "content": "1"})]))
+        assert "A hook ended the turn. Enough for today." in it.agent.text()
+        assert len(it.server.calls) == 1
+        assert not (tmp_path / "b.txt").exists()
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one hook", "two hooks"])
+async def test_a_compaction_at_the_stop_ends_the_turn_also_where_a_hook_does_not_want_it_to_stop(
+    tmp_path: Path, together: bool
+) -> None:
+    when = "grep -q 'Two?' || exit 0; "
+    compact, block = {"action": "compact"}, {"decision": "block", "reason": "Go on."}
+    wanted = [{**compact, **block}] if together else [compact, block]
+    config = answers("Stop", *(f"{when}echo '{json.dumps(each)}'" for each in wanted))
+    async with desk(tmp_path, Reply(SUMMARY), config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Two?", Reply("Yes."))
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        assert len(it.server.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ("compact", "A hook wants the conversation compacted; there is nothing to compact yet."),
+        ("summary", "A hook wants a summary of the conversation; there is nothing to summarise yet."),
+    ],
+)
+async def test_a_hook_that_wants_short_what_is_short_already_is_told_of_once(
+    tmp_path: Path, action: str, told: str
+) -> None:
+    config = answers("Stop", {"action": action})
+    config["hooks"]["turn_end"] = config["hooks"]["Stop"]
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("One?", Reply("Yes."))
+        assert str(it.agent.updates(kind="notice")).count(told) == 1
+        assert shown_compactions(it.agent) == []
