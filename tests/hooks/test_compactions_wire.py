@@ -133,6 +133,22 @@ async def test_a_hook_s_summary_takes_the_place_of_a_model_s_and_costs_nothing(t
         assert "The week ends on Friday." in str(it.last)
 
 
+async def test_a_hook_s_summary_keeps_the_tail_that_a_model_s_would_keep(tmp_path: Path) -> None:
+    sent: list[str] = []
+    for name, answer in (("model", "None"), ("hook", f"Outcome(summary={SUMMARY!r})")):
+        (tmp_path / name).mkdir()
+        with_hook(tmp_path / name, answer)
+        async with desk(tmp_path / name, Reply(SUMMARY), config=NO_BACKGROUND) as it:
+            await it.prompt("One?", Reply(LONG))
+            await it.prompt("Two?", Reply("The second answer."))
+            await it.prompt("/compact")
+            await it.prompt("Three?", Reply("Yes."))
+            assert it.asked == (name == "model")
+            sent.append(json.dumps(it.last))
+    assert all(words in sent[0] for words in ("A cart.", "Two?", "The second answer."))
+    assert sent[1] == sent[0]
+
+
 async def test_a_blank_summary_is_as_none_and_what_a_hook_adds_is_part_of_the_request(tmp_path: Path) -> None:
     with_hook(tmp_path, 'Outcome(summary=" \\n", context=("Name every price.",))')
     async with desk(tmp_path, Reply(SUMMARY)) as it:
