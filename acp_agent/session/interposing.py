@@ -88,10 +88,14 @@ class Interposed(AgentError):  # noqa: N818 - not for users, and no error
             later = "until the turn ends"
             if outcome.defer.tokens is not None:
                 later = f"until {outcome.defer.tokens:,} more tokens are in the context"
-            # One that somebody has asked for is done by then, whatever else there is to say for it.
-            then = "It is done then." if order.trigger in BY_HAND else "The history is unchanged."
+            what, then = f"A hook put the compaction off {later}.", "The history is unchanged."
+            if order.trigger in BY_HAND:
+                # Whatever else there is to say for it by then.
+                then = "It is done then."
+            elif order.trigger == "overflow":
+                what = f"A hook wanted the compaction put off {later}, and it could not wait."
             raise CompactionVetoedError(
-                f"A hook put the compaction off {later}.",
+                what,
                 then,
                 put_off=True,
                 tokens=outcome.defer.tokens,

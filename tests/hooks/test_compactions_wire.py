@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -207,16 +208,27 @@ async def test_a_summary_in_the_background_is_asked_for_before_it_is_written_and
         assert names(tmp_path).count("before_compaction") == 1
 
 
-@pytest.mark.parametrize("told", ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"])
+NEVER = 'Outcome.block("Never.")', "A hook did not allow the compaction. Never."
+LATER = "Outcome(defer=Defer())", "A hook wanted the compaction put off until the turn ends, and it could not wait."
+
+
+@pytest.mark.parametrize(
+    ("told", "hook"),
+    [
+        ("prompt is too long: 50000 tokens > 40000 maximum", NEVER),
+        ("context_length_exceeded", NEVER),
+        ("context_length_exceeded", LATER),
+    ],
+)
 async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_then_to_a_clear_error(
-    tmp_path: Path, told: str
+    tmp_path: Path, told: str, hook: tuple[str, str]
 ) -> None:
-    with_hook(tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None')
+    with_hook(tmp_path, f'{hook[0]} if event.reason == "overflow" else None')
     refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
     async with desk(tmp_path, config=NO_BACKGROUND) as it:
         await it.filled(8_000)
         it.answers += [refusal, refusal]
-        with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Never\."):
+        with pytest.raises(AgentError, match=re.escape(hook[1])):
             await it.prompt("Two?")
         assert it.answers == []
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
@@ -224,3 +236,17 @@ async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_t
         # Nothing is lost: the next turn has the whole conversation.
         await it.prompt("Three?", Reply("Third."))
         assert LONG in str(it.last)
+
+
+async def test_a_request_that_by_the_provider_s_own_numbers_is_too_large_is_not_sent_again_after_a_veto(
+    tmp_path: Path,
+) -> None:
+    with_hook(tmp_path, 'Outcome.block("Never.")')
+    told = "prompt is too long: 8100 tokens > 7000 maximum"
+    refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(8_000)
+        it.answers += [refusal]
+        with pytest.raises(AgentError, match=r"does not fit.*A hook did not allow the compaction\. Never\."):
+            await it.prompt("Two?")
+        assert it.answers == []
