@@ -18,10 +18,20 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL.")
     if len(sys.argv) > 1:
-        from acp_agent.cli import main as command_line
-
-        sys.exit(command_line(sys.argv[1:]))
+        _run_command()
     _serve()
+
+
+def _run_command() -> NoReturn:
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until the command listens for it, and in its last steps, ctrl-c just ends the process: Python's own handler
+        # would raise amid an import, and print where.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from acp_agent.cli import main as command_line
+
+    sys.exit(command_line(sys.argv[1:]))
 
 
 def _serve() -> None:

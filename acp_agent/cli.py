@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 from acp_agent import __version__
@@ -17,6 +19,7 @@ def main(argv: Sequence[str]) -> int:
     :param argv: the arguments behind the program's name.
     :returns: the exit status.
     """
+    _open_standard_streams()
     parser = build_parser()
     arguments, rest = parser.parse_known_args(argv)
     if rest and (arguments.command != "recipe" or arguments.action != "show" or any(word[:1] == "-" for word in rest)):
@@ -26,6 +29,14 @@ def main(argv: Sequence[str]) -> int:
     from acp_agent.commands.terminal import run_command
 
     return run_command(arguments)
+
+
+def _open_standard_streams() -> None:
+    """Put the null device in the place of those that are closed, as by `2>&-`: Python has none then, prints on stdout
+    what was for stderr, and the next file to be opened would take the descriptor."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 
 from acp_agent.app import build_services, open_database, start_logging_at_home
-from acp_agent.commands.terminal import TerminalClient
+from acp_agent.commands.client import TerminalClient
 from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.events import UserPrompted
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
@@ -36,14 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
         async with anyio.create_task_group() as tasks:
             manager = SessionManager(build_services(store, env), tasks)
             session = await _session(arguments, manager, store, client)
-            try:
-                stop = await _prompt(arguments, session, client)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    if _worth_keeping(arguments, session):
-                        await manager.close(session.session_id)
-                    else:
-                        await manager.delete(session.session_id)
+            stop = await _prompt(arguments, manager, session, client)
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -52,28 +46,50 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0 if stop == "end_turn" and not client.compaction_failed else 1
 
 
-async def _prompt(arguments: argparse.Namespace, session: Session, client: TerminalClient) -> str:
-    words = _words(arguments)
-    text = await _prepare(arguments, session, words)
-    before = _size(session)
+async def _prompt(
+    arguments: argparse.Namespace, manager: SessionManager, session: Session, client: TerminalClient
+) -> str:
+    """Run the turn, close the session, and say what became of it."""
+    before: tuple[int, int] | None = None
     stop = "error"
     try:
+        text = await _prepare(arguments, session, _words(arguments))
+        before = _size(session)
         stop = await session.submit((Text(text),)).wait()
     except anyio.get_cancelled_exc_class():
         stop = "cancelled"
         raise
     finally:
         client.end()
-        if _worth_keeping(arguments, session):
-            after = _size(session)
-            change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
-            print(f"{session.session_id}: {change} ({stop})", file=sys.stderr)
+        with anyio.CancelScope(shield=True):
+            await manager.close(session.session_id)
+            if not await _is_worth_keeping(arguments, session, stop):
+                await manager.delete(session.session_id)
+            elif before is not None:
+                if stop == "refusal":
+                    _aside(
+                        "The model refused to answer. The prompt and what followed it were left out of the "
+                        "conversation, and stay in the session's history."
+                    )
+                after = _size(session)
+                change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
+                _aside(f"{session.session_id}: {change} ({stop})")
     return stop
 
 
-def _worth_keeping(arguments: argparse.Namespace, session: Session) -> bool:
-    """Whether it was there before, or something was said in it that a model could have read."""
-    return bool(arguments.follow or arguments.session_id or session.host.context.entries)
+async def _is_worth_keeping(arguments: argparse.Namespace, session: Session, stop: str) -> bool:
+    """Whether the session was there before, a model was asked in it, or what it was told without one was done.
+
+    By the log: of the context, a refusal takes out what was done before it.
+    """
+    if arguments.follow or arguments.session_id:
+        return True
+    prompts = [logged.event async for logged in session.host.events() if isinstance(logged.event, UserPrompted)]
+    return any(prompt.sent != () for prompt in prompts) or bool(prompts and stop not in ("error", "cancelled"))
+
+
+def _aside(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _words(arguments: argparse.Namespace) -> str:

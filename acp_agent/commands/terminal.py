@@ -1,4 +1,4 @@
-"""Running a sub-command: its event loop, its errors as sentences, its exit status; and the terminal as a client."""
+"""Running a sub-command: its event loop, its errors as sentences, its exit status."""
 
 from __future__ import annotations
 
@@ -10,33 +10,14 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import NoReturn, cast
 
 import anyio
-import anyio.to_thread
+from anyio.abc import TaskStatus
 
 from acp_agent.app import start_logging_at_home
-from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
-from acp_agent.session.client import TrustQuestion
-from acp_agent.session.trusting import advice
-from acp_agent.tools.environment import CommandRunner, FileAccess
-from acp_agent.tools.local_commands import LocalCommands
-from acp_agent.tools.local_files import LocalFiles
-from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import (
-    AgentSaid,
-    CallFinished,
-    CallStarted,
-    CompactionChunk,
-    CompactionFinished,
-    CompactionStarted,
-    Notice,
-    PlanUpdated,
-    Update,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +25,8 @@ _log = logging.getLogger(__name__)
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that was parsed.
 
-    :returns: the exit status: 0, 1 where it failed, 128 and the signal's number after ctrl-c, `kill` or a closed
-        terminal.
+    :returns: the exit status: 0, 1 where it failed. After ctrl-c, `kill` or a closed terminal it does not return: the
+        process ends with 128 and the signal's number.
     """
     command = _command(arguments.command)
     stop = StopSignal()
@@ -60,8 +41,20 @@ def run_command(arguments: argparse.Namespace) -> int:
     except Exception as error:
         _complain(_sentence(error))
         return 1
-    _complain("interrupted. What was done is in the session.")
-    return stop.status
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody listens any more, see `__main__`
+    _complain("interrupted.")
+    return _end(stop.status)
+
+
+def _end(status: int) -> NoReturn:
+    """End the process without waiting for threads: one may be loading an SDK, another still wait for an answer that
+    somebody was to type."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 class StopSignal:
@@ -73,9 +66,12 @@ class StopSignal:
     def __init__(self) -> None:
         self.status = 128 + signal.SIGINT
 
-    async def cancels(self, scope: anyio.CancelScope) -> None:
+    async def cancels(
+        self, scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
         """Cancel this scope once a signal comes."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            task_status.started()
             async for received in signals:
                 self.status = 128 + received
                 scope.cancel()
@@ -87,7 +83,7 @@ async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal
     status: int | None = None
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop.cancels, tasks.cancel_scope)
+        await tasks.start(stop.cancels, tasks.cancel_scope)
         try:
             status = await command()
         except Exception as error:
@@ -172,108 +168,3 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
     from acp_agent.commands import run
 
     return run.run
-
-
-class TerminalClient:
-    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
-
-    :ivar compaction_failed: a compaction that was asked for did not happen.
-    """
-
-    def __init__(self) -> None:
-        self._files = LocalFiles()
-        self._commands = LocalCommands()
-        self._message = ""
-        self._by_hand = False
-        self.compaction_failed = False
-
-    @property
-    def files(self) -> FileAccess:
-        """The disk."""
-        return self._files
-
-    @property
-    def commands(self) -> CommandRunner:
-        """Local processes."""
-        return self._commands
-
-    @property
-    def shows_notices(self) -> bool:
-        """It prints them."""
-        return True
-
-    async def show(self, update: Update) -> None:
-        """Print what a person wants to read."""
-        match update:
-            case AgentSaid():
-                self._say(update.message_id, update.text)
-            case CompactionChunk():
-                self._say(update.compaction_id, update.text)
-            case CallStarted():
-                self._aside(f"→ {update.view.title}")
-            case CallFinished(status="failed"):
-                self._aside(f"✗ {update.view.title}")
-            case PlanUpdated():
-                for entry in update.entries:
-                    mark = {"completed": "✓", "in_progress": "▸"}.get(entry.status, "·")
-                    self._aside(f"{mark} {entry.content}")
-            case CompactionStarted():
-                self._by_hand = update.trigger == "manual"
-                self._aside("Compacting …")
-            case CompactionFinished(status="failed"):
-                self.compaction_failed = self._by_hand
-                # Why one failed that was asked for, the turn itself says.
-                self._aside("The compaction failed." if self._by_hand else f"The compaction failed. {update.error}")
-            case Notice():
-                self._aside(update.text)
-            case _:
-                pass
-
-    async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
-    ) -> Answer:
-        """Ask at the terminal; without one, nothing that has to be asked for is allowed."""
-        self._aside(f"? {view.title}")
-        for diff in view.diffs:
-            self._aside(f"  {diff.path}")
-        if not sys.stdin.isatty():
-            # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
-            modes = "accept-edits or full-access" if subject == "edit" else "full-access"
-            self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
-            return "reject_once"
-        answer = await anyio.to_thread.run_sync(input, "  Allow? [y]es, [a]lways, [n]o: ", abandon_on_cancel=True)
-        choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}
-        return choices.get(answer.strip().lower()[:1], "reject_once")
-
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask at the terminal; without one, say how to allow it."""
-        self._aside(f"? {question.view.title}")
-        for project in question.projects:
-            self._aside(f"  {project}")
-        if not sys.stdin.isatty():
-            self._aside(f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
-            return "reject_once"
-        self._aside(question.text)
-        answer = await anyio.to_thread.run_sync(
-            input,
-            "  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ",
-            abandon_on_cancel=True,
-        )
-        choices: dict[str, Answer] = {"a": "allow_always", "s": "allow_once"}
-        return choices.get(answer.strip().lower()[:1], "reject_once")
-
-    def end(self) -> None:
-        """Finish the last line."""
-        if self._message:
-            print(flush=True)
-            self._message = ""
-
-    def _say(self, message_id: str, text: str) -> None:
-        if self._message and self._message != message_id:
-            print("\n")
-        self._message = message_id
-        print(text, end="", flush=True)
-
-    def _aside(self, text: str) -> None:
-        self.end()
-        print(text, file=sys.stderr, flush=True)

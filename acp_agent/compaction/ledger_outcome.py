@@ -22,9 +22,11 @@ _STATUS: Final = re.compile(
     r"(?:[^\n]{0,99}\n){0,3}?(?:exit status: |<returncode>|Exit code:? |Process exited with code )(-?\d{1,9})\b"
 )
 _STATUS_AT_END: Final = re.compile(r"(?:Command finished|command completed) with exit code (-?\d{1,9})")
-# Calls that never ran: refused by the user, cut off, or not understood by the harness.
+# Calls that never ran: refused by the user, or with nobody to ask, cut off, or not understood by the harness.
 _NOT_RUN: Final = (
     "The user did not allow this call",
+    "The user could not be asked, so nothing was done",
+    "Nobody is here to ask, so nothing was done",
     "The user cancelled this call",
     "The agent was interrupted before this call",
     "The user doesn't want to proceed",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -22,7 +20,7 @@ from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.processes import marked, outlive
 from support.stored import damage_sessions
-from support.terminal import Ran, run_command
+from support.terminal import AGENT, Ran, in_a_shell, run_command
 
 LONG = "The cart adds prices. " * 60
 SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
@@ -50,17 +48,6 @@ def one_sentence(ran: Ran) -> str:
     [line] = ran.err.splitlines()
     assert line.startswith("acp-agent: ")
     return line
-
-
-AGENT = f"{shlex.quote(sys.executable)} -P -m acp_agent"
-
-
-async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
-    """Run a line of shell in `home`, with the environment that `run_command` gives."""
-    base = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
-    base |= {"ACP_AGENT_HOME": str(home / "state")}
-    done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env={**base, **env}, check=False)
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 async def asked(server: ModelServer, home: Path, *words: str, stdin: str = "") -> Ran:
@@ -170,6 +157,22 @@ async def test_a_turn_that_the_provider_refuses_names_its_session_all_the_same(t
         assert sizes(compact)[0] == sizes(compact)[1] == sizes(two)[1]
 
 
+async def test_a_first_prompt_that_is_refused_leaves_a_session_with_what_was_done(tmp_path: Path) -> None:
+    write = ToolCall("write", {"path": "made.txt", "content": "x"})
+    script = [Reply("I write.", tool_calls=[write]), Reply("No.", stop="refusal"), Reply(http_status=400)]
+    async with model_server(script, "openai") as server:
+        refused = await asked(server, tmp_path, "run", "--mode", "full-access", "Go.")
+        assert refused.code == 1
+        assert "The model refused to answer." in refused.err
+        assert sizes(refused)[:2] == [0, 0]
+        assert (tmp_path / "made.txt").exists()
+        by_provider = await asked(server, tmp_path, "run", "Go.")
+        assert by_provider.code == 1
+        listed = (await asked(server, tmp_path, "sessions")).out
+        assert session_of(refused) in listed
+        assert session_of(by_provider) in listed
+
+
 @pytest.mark.parametrize("words", ["run --follow Hi.", "compact --follow", "sessions", "compact-eval sess_1"])
 async def test_a_command_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path, words: str) -> None:
     async with model_server([Reply("Yes.")], "openai") as server:
@@ -269,34 +272,3 @@ async def test_a_signal_ends_the_commands_that_a_turn_runs(tmp_path: Path, sent:
         for one in left:
             os.kill(one.pid, signal.SIGKILL)
         assert (code, left) == (128 + sent, set())
-
-
-async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
-    call = ToolCall("shell", {"command": "touch ran"})
-    script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
-    async with model_server(script, "openai") as server:
-        refused = await asked(server, tmp_path, "run", "Run it.")
-        assert refused.code == 0
-        assert "--mode full-access." in refused.err
-        assert not (tmp_path / "ran").exists()
-        assert "did not allow" in messages(server.calls[1].body)[-1]["content"][0]["content"][0]["text"]
-        assert (await asked(server, tmp_path, "run", "--mode", "full-access", "--follow", "Again.")).code == 0
-        assert (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("path", "mode", "named"),
-    [
-        ("a.txt", "ask", "accept-edits or full-access"),
-        (".git/hooks/pre-commit", "ask", "full-access"),
-        (".acp-agent/config.yaml", "accept-edits", "full-access"),
-        ("../outside.txt", "accept-edits", "full-access"),
-    ],
-)
-async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this_very_call(
-    tmp_path: Path, path: str, mode: str, named: str
-) -> None:
-    call = ToolCall("write", {"path": path, "content": "x"})
-    async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
-        refused = await asked(server, tmp_path, "run", "--mode", mode, "Write it.")
-    assert f"Allow it with --mode {named}." in refused.err

@@ -152,6 +152,8 @@ def test_a_status_that_is_an_answer_is_no_error(command: str) -> None:
     "result",
     [
         "The user did not allow this call.",
+        "The user could not be asked, so nothing was done. The editor has no such method.",
+        "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do.",
         "Please always provide EXACTLY ONE action in",
         "The user cancelled this call",
     ],

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -11,6 +15,7 @@ import anyio.to_thread
 import pytest
 
 from support.client import ROOT, connected_agent
+from support.terminal import run_command
 
 ENDLESS = """
 import pathlib, sys, threading
@@ -23,34 +28,88 @@ class Endless:
 
 sys.meta_path.insert(0, Endless())
 """
+
+
+def hanging(tmp_path: Path, module: str) -> Path:
+    """A folder for PYTHONPATH with which the import of a module takes for ever."""
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(ENDLESS.format(module=module))
+    os.mkfifo(slow / "began")
+    return slow
+
+
+async def begun(slow: Path) -> None:
+    """Wait for that import."""
+    with anyio.fail_after(20):
+        await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+
+
+SLOW = """
+import pathlib, threading
+
+pathlib.Path(__file__).with_name("began").write_text("yes")
+threading.Event().wait()
+"""
 MODULES = {"recipes": "yaml", "the params of a prompt": "pydantic.alias_generators", "an SDK": "anthropic"}
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
 async def test_the_end_does_not_wait_for_a_module_that_is_being_loaded(tmp_path: Path, module: str) -> None:
     """The module takes for ever, as on a disk that does not answer."""
-    slow = tmp_path / "slow"
-    slow.mkdir()
-    (slow / "sitecustomize.py").write_text(ENDLESS.format(module=module))
-    os.mkfifo(slow / "began")
+    slow = hanging(tmp_path, module)
     env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
     async with connected_agent(home=tmp_path / "home", env=env) as agent:
         await agent.new_session(tmp_path)
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+        await begun(slow)
         await agent.close_stdin()
         assert await agent.wait_exit() == 0
 
 
 async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
-    slow = tmp_path / "slow"
-    slow.mkdir()
-    (slow / "sitecustomize.py").write_text(ENDLESS.format(module="acp_agent.app"))
-    os.mkfifo(slow / "began")
+    slow = hanging(tmp_path, "acp_agent.app")
     env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}
     async with connected_agent(home=tmp_path / "home", env=env) as agent:
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+        await begun(slow)
         agent.process.send_signal(signal.SIGINT)
         assert await agent.wait_exit() == 0
         assert agent.stderr == ""
+
+
+INTERRUPTED = r"acp-agent: interrupted\.\n"
+ENDS = {
+    "the command line": ("acp_agent.cli", -signal.SIGINT, ""),
+    "the command": ("acp_agent.commands.run", -signal.SIGINT, ""),
+    # From here on it listens; a session in which no model was asked is removed.
+    "recipes": ("yaml", 128 + signal.SIGINT, INTERRUPTED),
+    "an SDK": ("openai", 128 + signal.SIGINT, rf"(sess_\w+): 0 → 1 messages, .* \(cancelled\)\n{INTERRUPTED}"),
+}
+
+
+@pytest.mark.parametrize("part", ENDS)
+async def test_an_interrupt_while_a_command_is_being_loaded_ends_it_without_a_traceback(
+    tmp_path: Path, part: str
+) -> None:
+    module, code, said = ENDS[part]
+    if "." in module:
+        slow = hanging(tmp_path, module)
+    else:  # found at once, so that other modules can be
+        slow = hanging(tmp_path, "nothing")
+        (slow / f"{module}.py").write_text(SLOW)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ACP_AGENT_HOME": str(tmp_path / "state")}
+    env |= {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "OPENAI_API_KEY": "key", "ACP_AGENT_MODEL": "openai/gpt-5.2"}
+    line = [sys.executable, "-m", "acp_agent", "run", "Hi."]
+    with anyio.fail_after(30):
+        async with await anyio.open_process(line, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as process:
+            try:
+                await begun(slow)
+                process.send_signal(signal.SIGINT)
+                assert await process.wait() == code
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            assert process.stderr is not None
+            found = re.fullmatch(said, b"".join([chunk async for chunk in process.stderr]).decode())
+    assert found is not None
+    listed = (await run_command(tmp_path, "sessions")).out
+    assert found[1] in listed if found.groups() else not listed

@@ -3,18 +3,27 @@
     ran = await run_command(home, "sessions", "rm", session)
     assert (ran.code, ran.out, ran.err) == (0, "Removed …\n", "")
 
+    async with at_a_terminal(home, "run", "Hi.", env=server.env()) as person:
+        await person.until("Allow?")
+        person.type("y\n")
+        assert await person.ended() == 0
+
 Owns the process and its environment, which is that of `support.client`. Knows nothing of sub-commands.
 """
 
 from __future__ import annotations
 
 import os
+import pty
+import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from support.checkout import REPOSITORY
@@ -39,15 +48,12 @@ async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = N
     :param env: added to the few variables that it inherits.
     :raises AssertionError: it printed a traceback.
     """
-    base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8"}
-    base |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state")}
-    base |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
     def run() -> Ran:
         done = subprocess.run(
             [sys.executable, "-m", "acp_agent", *words],
             cwd=home,
-            env={**base, **(env or {})},
+            env={**_environment(home), **(env or {})},
             input=stdin,
             capture_output=True,
             text=True,
@@ -59,3 +65,91 @@ async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = N
     ran = await anyio.to_thread.run_sync(run)
     assert "Traceback" not in ran.err, ran.err
     return ran
+
+
+AGENT = f"{shlex.quote(sys.executable)} -P -m acp_agent"
+
+
+async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
+    """Run a line of shell in `home`, with the environment that `run_command` gives.
+
+    :param line: with `AGENT` for the agent.
+    """
+    env = {**_environment(home), **env}
+    done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env=env, check=False)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+class Typist:
+    """Somebody at a terminal in which a command runs; made by `at_a_terminal`.
+
+    :ivar shown: what the terminal has shown so far.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        self._process = process
+        self._terminal = terminal
+        self.shown = ""
+
+    async def until(self, text: str, times: int = 1) -> None:
+        """Read on until this is shown, so many times."""
+        while self.shown.count(text) < times:
+            assert await self._read(), f"{text!r} was not shown, but: {self.shown}"
+
+    def type(self, keys: str) -> None:
+        """Type; `\\x03` is ctrl-c, `\\x04` is ctrl-d."""
+        os.write(self._terminal, keys.encode())
+
+    def send_signal(self, sent: int) -> None:
+        """Send it to the command alone."""
+        self._process.send_signal(sent)
+
+    async def ended(self) -> int:
+        """Read to the end, and return the exit status."""
+        while await self._read():
+            pass
+        return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
+    async def _read(self) -> bool:
+        await anyio.wait_readable(self._terminal)
+        try:
+            read = os.read(self._terminal, 65_536)
+        except OSError:  # Linux, when the last one that had it open has ended
+            read = b""
+        self.shown += read.decode(errors="replace")
+        return bool(read)
+
+
+_WITH_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+@asynccontextmanager
+async def at_a_terminal(home: Path, *words: str, env: Mapping[str, str]) -> AsyncGenerator[Typist]:
+    """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs."""
+    terminal, inside = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", "acp_agent", *words],
+            cwd=home,
+            env={**_environment(home), **env},
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+        )
+        os.close(inside)
+        try:
+            yield Typist(process, terminal)
+        finally:
+            process.kill()
+            process.wait()
+    finally:
+        os.close(terminal)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8"}
+    base |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state")}
+    return base | {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}

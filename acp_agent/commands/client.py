@@ -1,0 +1,159 @@
+"""The terminal as a session's client: what is printed where, and the questions that a person answers there."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import anyio.to_thread
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import ToolError
+from acp_agent.session.client import TrustQuestion
+from acp_agent.session.trusting import advice
+from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.tools.local_commands import LocalCommands
+from acp_agent.tools.local_files import LocalFiles
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import (
+    AgentSaid,
+    CallFinished,
+    CallStarted,
+    CompactionChunk,
+    CompactionFinished,
+    CompactionStarted,
+    Notice,
+    PlanUpdated,
+    Update,
+)
+
+_LONGEST_ANSWER = 4_096
+
+
+class TerminalClient:
+    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
+
+    :ivar compaction_failed: a compaction that was asked for did not happen.
+    """
+
+    def __init__(self) -> None:
+        self._files = LocalFiles()
+        self._commands = LocalCommands()
+        self._message = ""
+        self._by_hand = False
+        self.compaction_failed = False
+
+    @property
+    def files(self) -> FileAccess:
+        """The disk."""
+        return self._files
+
+    @property
+    def commands(self) -> CommandRunner:
+        """Local processes."""
+        return self._commands
+
+    @property
+    def shows_notices(self) -> bool:
+        """It prints them."""
+        return True
+
+    async def show(self, update: Update) -> None:
+        """Print what a person wants to read."""
+        match update:
+            case AgentSaid():
+                self._say(update.message_id, update.text)
+            case CompactionChunk():
+                self._say(update.compaction_id, update.text)
+            case CallStarted():
+                self._aside(f"→ {update.view.title}")
+            case CallFinished(status="failed"):
+                self._aside(f"✗ {update.view.title}")
+            case PlanUpdated():
+                for entry in update.entries:
+                    mark = {"completed": "✓", "in_progress": "▸"}.get(entry.status, "·")
+                    self._aside(f"{mark} {entry.content}")
+            case CompactionStarted():
+                self._by_hand = update.trigger == "manual"
+                self._aside("Compacting …")
+            case CompactionFinished(status="failed"):
+                self.compaction_failed = self._by_hand
+                # Why one failed that was asked for, the turn itself says.
+                self._aside("The compaction failed." if self._by_hand else f"The compaction failed. {update.error}")
+            case Notice():
+                self._aside(update.text)
+            case _:
+                pass
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+    ) -> Answer:
+        """Ask at the terminal.
+
+        :raises ToolError: there is none, or it was closed in place of an answer.
+        """
+        self._aside(f"? {view.title}")
+        for diff in view.diffs:
+            self._aside(f"  {diff.path}")
+        answer = await self._answered("  Allow? [y]es, [a]lways, [n]o: ")
+        if answer is None:
+            # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
+            modes = "accept-edits or full-access" if subject == "edit" else "full-access"
+            self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
+            raise ToolError(
+                "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
+            )
+        choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}
+        return choices.get(answer, "reject_once")
+
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        """Ask at the terminal; without one, say how to allow it."""
+        self._aside(f"? {question.view.title}")
+        for project in question.projects:
+            self._aside(f"  {project}")
+        if _is_somebody_here():
+            self._aside(question.text)
+        answer = await self._answered("  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ")
+        if answer is None:
+            self._aside(f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
+            return "reject_once"
+        choices: dict[str, Answer] = {"a": "allow_always", "s": "allow_once"}
+        return choices.get(answer, "reject_once")
+
+    async def _answered(self, question: str) -> str | None:
+        """The first letter of what a person types; None where nobody is there to do it.
+
+        A cancel leaves the thread that reads behind: see `terminal.run_command`, which does not wait for it.
+        """
+        if not _is_somebody_here():
+            return None
+        print(question, end="", file=sys.stderr, flush=True)
+        try:
+            line = await anyio.to_thread.run_sync(os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True)
+        except OSError:  # the terminal is gone, or belongs to another job
+            line = b""
+        if not line:  # ctrl-d
+            print(file=sys.stderr, flush=True)
+            return None
+        return line.decode(errors="replace").strip().lower()[:1]
+
+    def end(self) -> None:
+        """Finish the last line."""
+        if self._message:
+            print(flush=True)
+            self._message = ""
+
+    def _say(self, message_id: str, text: str) -> None:
+        if self._message and self._message != message_id:
+            print("\n")
+        self._message = message_id
+        print(text, end="", flush=True)
+
+    def _aside(self, text: str) -> None:
+        self.end()
+        print(text, file=sys.stderr, flush=True)
+
+
+def _is_somebody_here() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()

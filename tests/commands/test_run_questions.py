@@ -1,0 +1,98 @@
+"""The questions of `acp-agent run`, with somebody at the terminal, with nobody, and with somebody who leaves."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.compactions import messages
+from support.models import ModelServer, Reply, ToolCall, model_server
+from support.terminal import AGENT, at_a_terminal, in_a_shell, run_command
+
+TOUCH = ToolCall("shell", {"command": "touch ran"})
+
+
+def told(server: ModelServer, request: int) -> str:
+    """The text of the last result in a request."""
+    return messages(server.calls[request].body)[-1]["content"][0]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda sent: sent.name)
+async def test_an_open_question_does_not_hold_up_the_end(tmp_path: Path, sent: signal.Signals) -> None:
+    async with (
+        model_server([Reply("I run.", tool_calls=[TOUCH])], "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow?")
+            if sent is signal.SIGINT:
+                person.type("\x03")
+            else:
+                person.send_signal(sent)
+            assert await person.ended() == 128 + sent
+        assert "(cancelled)" in person.shown
+        assert "acp-agent: interrupted." in person.shown
+        assert "Traceback" not in person.shown
+        assert not (tmp_path / "ran").exists()
+
+
+async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
+    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
+    async with (
+        model_server(script, "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow?")
+            person.type("\x04")
+            await person.until("nobody is here to ask")
+            assert not (tmp_path / "ran").exists()
+            await person.until("Allow?", times=2)
+            person.type("y\n")
+            assert await person.ended() == 0
+        assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
+        assert (tmp_path / "ran").exists()
+
+
+async def test_closed_streams_are_nobody_there_and_nobody_who_listens(tmp_path: Path) -> None:
+    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Not.")]
+    async with model_server(script, "openai") as server:
+        ran = await in_a_shell(tmp_path, f"{AGENT} run Hi. <&- 2>&-", server.env())
+        assert (ran.code, ran.out) == (0, "I run.\nNot.\n")
+        assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
+
+
+async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "touch ran"})
+    script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
+    async with model_server(script, "openai") as server:
+        refused = await run_command(tmp_path, "run", "Run it.", env=server.env())
+        assert refused.code == 0
+        assert "--mode full-access." in refused.err
+        assert not (tmp_path / "ran").exists()
+        assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
+        assert (
+            await run_command(tmp_path, "run", "--mode", "full-access", "--follow", "Again.", env=server.env())
+        ).code == 0
+        assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "named"),
+    [
+        ("a.txt", "ask", "accept-edits or full-access"),
+        (".git/hooks/pre-commit", "ask", "full-access"),
+        (".acp-agent/config.yaml", "accept-edits", "full-access"),
+        ("../outside.txt", "accept-edits", "full-access"),
+    ],
+)
+async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this_very_call(
+    tmp_path: Path, path: str, mode: str, named: str
+) -> None:
+    call = ToolCall("write", {"path": path, "content": "x"})
+    async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
+        refused = await run_command(tmp_path, "run", "--mode", mode, "Write it.", env=server.env())
+    assert f"Allow it with --mode {named}." in refused.err
