@@ -31,14 +31,15 @@ def check_key(provider: str, key: str | None, hint: str) -> None:
         )
 
 
-def check_base_url(url: str | None, variable: str) -> str | None:
-    """The base URL in an environment variable.
+def check_base_url(url: str | None, variable: str, default: str) -> str | None:
+    """The base URL in an environment variable; None where it is not set, and the SDK's own holds.
 
     :param url: the variable's value; an empty one counts as not set.
+    :param default: what stands for an empty one, which the SDK would read itself and take for a URL.
     :raises ConfigError: it is no http or https URL. The value is not shown, as a password may stand in it.
     """
     if not url:
-        return None
+        return None if url is None else default
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -254,6 +254,9 @@ class Registry:
             self._providers[name] = self._make(settings or ProviderSettings(name), built_in)
         return self._providers[name]
 
+    def _base_url(self, variable: str, default: str) -> str | None:
+        return check_base_url(self._env.get(variable), variable, default)
+
     def _make(self, settings: ProviderSettings, built_in: _BuiltIn | None) -> _WarmProvider:
         name = settings.name
         variables = (settings.api_key_env,) if settings.api_key_env else built_in.keys if built_in else ()
@@ -284,7 +287,7 @@ class Registry:
                     name=name,
                     api_key=key,
                     auth_token=token,
-                    base_url=base_url or check_base_url(self._env.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"),
+                    base_url=base_url or self._base_url("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
                     headers=settings.headers,
                     key_hint=hint,
                     required=bool(variables),
@@ -295,7 +298,7 @@ class Registry:
         from acp_agent.llm.openai import OpenAIAccess
 
         if kind == "openai-responses" and base_url is None:
-            base_url = check_base_url(self._env.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+            base_url = self._base_url("OPENAI_BASE_URL", "https://api.openai.com/v1")
         if kind == "openai-chat" and base_url is None:
             raise ConfigError("needs `base_url: URL`", key=f"providers.{name}")
         access = OpenAIAccess(

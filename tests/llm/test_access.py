@@ -7,12 +7,13 @@ from contextlib import aclosing
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import pytest
 
 from acp_agent.config.settings import ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
-from acp_agent.llm.provider import ModelRequest, TextDelta
+from acp_agent.llm.provider import ModelRequest, Retrying, TextDelta
 from acp_agent.llm.registry import Registry
 from support.models import Reply, model_server
 
@@ -101,3 +102,28 @@ def test_a_base_url_that_is_none_is_told_by_its_variable(name: str, url: str) ->
     with pytest.raises(ConfigError, match=variable) as caught:
         registry.resolve(f"{name}/m")
     assert "pa55word" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "host"), [("anthropic", "api.anthropic.com"), ("openai", "api.openai.com")])
+async def test_an_empty_base_url_counts_as_not_set(name: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    async def refuse(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            asked.append(await stream.receive())
+            await stream.send(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, refuse)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")  # so that nothing leaves this machine
+        monkeypatch.setenv(f"{name.upper()}_BASE_URL", "")
+        monkeypatch.setenv(f"{name.upper()}_API_KEY", "test-key")
+        registry = Registry(Settings(home=Path("/nowhere")), os.environ)
+        resolved = registry.resolve(f"{name}/m")
+        request = ModelRequest(resolved.id, "", (UserMessage("u", (Text("Hello"),)),))
+        async with aclosing(resolved.provider.stream(request)) as events:
+            assert isinstance(await anext(events), Retrying)
+        await registry.aclose()
+        tasks.cancel_scope.cancel()
+    assert asked[0].startswith(f"CONNECT {host}:443 ".encode())
