@@ -101,13 +101,14 @@ class Orders:
             context, request, active.budget, workspace, rate=active.rate, guessed=guessed
         )
         if refused == "bytes" and state.budget.used < state.budget.window:
-            # What was refused is taken to fill the window.
-            state = replace(state, budget=state.budget.filled(state.budget.window, state.budget.system))
+            # What was refused is taken to fill the window. The window gives way and not the count, which bytes say
+            # nothing about: what is told of sizes, and what the new context is taken for, stays true.
+            state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
         policy = CompactionPolicy(
             # The first one loads the template engine.
             prompt=await run.rendered(around=host.surroundings(run.recipe)),
             strategy=said.strategy or options.strategy or "summary",
-            tail=options.tail_tokens(active.budget.window) if swap.keep_tail_tokens is None else swap.keep_tail_tokens,
+            tail=options.tail_tokens(state.budget.window) if swap.keep_tail_tokens is None else swap.keep_tail_tokens,
             ledger=options.ledger,
             requests=options.requests,
             summary=_smaller(options.summary, swap.max_summary_tokens),

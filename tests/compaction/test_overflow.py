@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -264,3 +266,27 @@ async def test_a_request_with_too_many_images_or_bytes_is_not_even_sent(tmp_path
         assert sent == ([31, 62, 50] if limit == "images" else [1, 2, 1])
         assert texts(it.server.calls[-1].body)[-1] == "Third."
         assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+
+
+async def test_a_refusal_for_bytes_alone_changes_no_count_of_tokens(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        length = len(json.dumps(body["messages"]))
+        if length > 300_000 or "Refuse" in texts(body)[-1]:
+            return Reply(http_status=413)
+        return Reply("Seen.", usage=Usage(3_000 + 1_600 * images(body), 5))
+
+    async with at(tmp_path, script=answer, window=200_000) as it:
+        with pytest.raises(AgentError, match="holds more data than one request may") as caught:
+            await it.prompt("Refuse this.")
+        sizes = [int(size.replace(",", "")) for size in re.findall(r"\b\d+(?:,\d+)+\b", str(caught.value))]
+        assert sizes
+        assert max(sizes) < 5_000
+        for text in ("First.", "Second.", "Third."):
+            prompt = pictures(1, text)
+            prompt[0]["data"] = PIXEL[:-2] + "A" * 130_000 + "=="
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        assert shown_compactions(it.agent)[-1].statuses == ["in_progress", "completed"]
+        *_, before, made_room, after = [update["used"] for update in it.agent.updates(kind="usage_update")]
+        assert before == 6_205
+        assert made_room < before + 1_600
+        assert after == 4_605
