@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -28,8 +26,9 @@ from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.client import EditorClient
 from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
+from acp_agent.server.listing import list_sessions
 from acp_agent.server.opening import NewSession, plain_new_session
-from acp_agent.server.order import WireOrder
+from acp_agent.server.order import Place, WireOrder
 from acp_agent.server.presenter import config_options
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
@@ -150,30 +149,25 @@ class Agent:
             self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
             return results.session_result(modes=_modes(session), config_options=config_options(options))
 
-        return self._alone(params.session_id, work)
+        return self._alone(self._order.take_place(params.session_id), work)
 
-    async def _list(self, call: Call, params: ListSessionsRequest) -> JsonValue:
-        if params.cwd is not None and not Path(params.cwd).is_absolute():
-            raise InvalidParamsError(f"session/list: cwd {params.cwd!r} is not an absolute path.")
-        cwd = None if params.cwd is None else str(Path(params.cwd))
-        page = await (await self._sessions()).list(cwd, params.cursor)
-        rows = [
-            results.session_info(
-                record.session_id,
-                record.cwd,
-                title=record.title,
-                updated_at=datetime.fromtimestamp(record.updated_at / 1000, UTC).isoformat(),
-                additional_directories=record.additional_directories or None,
-            )
-            for record in page.sessions
-        ]
-        return results.list_sessions_result(rows, next_cursor=page.next_cursor)
+    def _list(self, call: Call, params: ListSessionsRequest) -> Awaitable[JsonValue]:
+        removals = self._order.removals()  # as of now, while the line is read
+
+        async def when_removed() -> JsonValue:
+            for place in removals:
+                await place.until_left()
+            return await list_sessions(await self._sessions(), params.cwd, params.cursor)
+
+        return when_removed()
 
     def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
-        return self._alone(params.session_id, lambda manager: _nothing(manager.close(params.session_id)))
+        place = self._order.take_place(params.session_id)
+        return self._alone(place, lambda manager: _nothing(manager.close(params.session_id)))
 
     def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
-        return self._alone(params.session_id, lambda manager: _nothing(manager.delete(params.session_id)))
+        place = self._order.take_place_to_remove(params.session_id)
+        return self._alone(place, lambda manager: _nothing(manager.delete(params.session_id)))
 
     # --- turns ---
 
@@ -240,9 +234,8 @@ class Agent:
                 self._manager = await self._open_manager()
             return self._manager
 
-    def _alone(self, session_id: str, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
+    def _alone(self, place: Place, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
         """Open or close a session when it is its turn; what names the session later on the wire waits for the end."""
-        place = self._order.take_place(session_id)
 
         async def in_turn() -> JsonValue:
             async with place:

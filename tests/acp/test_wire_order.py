@@ -143,3 +143,17 @@ async def test_a_session_whose_opening_was_taken_back_tells_its_commands_when_it
         assert error.value.code == -32800
         assert await mode.result() == {}
         await later.agent.wait_update("available_commands_update")
+
+
+async def test_a_list_right_behind_deletions_has_none_of_what_they_delete(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(["Hel"], hang=True)) as it:
+        others = [await it.agent.new_session(it.folder) for _ in range(5)]
+        turn = await it.agent.start_prompt(it.session, "Hi")
+        await it.held()  # so that its deletion takes a while
+        deletions = [("session/delete", {"sessionId": session}) for session in [*others[:4], it.session]]
+        *deleted, listed, _ = await at_once(
+            it, *deletions, ("session/list", {}), ("session/delete", {"sessionId": "x"})
+        )
+        assert [session["sessionId"] for session in (await listed.result())["sessions"]] == [others[4]]
+        assert [await each.result() for each in deleted] == [{}] * 5
+        assert await turn.result() == {"stopReason": "cancelled"}
