@@ -39,7 +39,7 @@ class CommandResult:
 
     :ivar stdout: what it printed, cut in the middle where too long.
     :ivar exit_code: None where a signal or a time-out ended it.
-    :ivar signal: name of that signal.
+    :ivar signal: name of that signal; None as well as the exit code where an editor said neither.
     :ivar merged: `stdout` holds both streams in the order of printing, as an editor's terminal does; `stderr` is empty.
     """
 

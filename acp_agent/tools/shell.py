@@ -243,5 +243,8 @@ def _ending(result: CommandResult, timeout: float) -> str:
     if result.timed_out:
         return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
     if result.exit_code is None:
-        return f"exit status: none, ended by {result.signal or 'a signal'}"
+        # An editor may answer in a form that nobody understands.
+        return (
+            f"exit status: none, ended by {result.signal}" if result.signal else "exit status: the editor did not say"
+        )
     return f"exit status: {result.exit_code}"

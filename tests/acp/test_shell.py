@@ -115,6 +115,21 @@ async def test_an_answer_about_a_terminal_that_cannot_be_used_is_told_to_the_mod
         assert call["status"] == "failed"
 
 
+async def test_an_end_of_which_the_editor_says_nothing_that_can_be_used_is_no_signal(tmp_path: Path) -> None:
+    answers: list[Any] = [{}, None, {"exitCode": "3"}, {"signal": 9}, {"signal": "SIGKILL"}]
+    replies = [*(Reply(tool_calls=[shell("echo 1")]) for _ in answers), Reply("Done.")]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        left = iter(answers)
+
+        async def odd(params: Mapping[str, Any]) -> Any:
+            return next(left)
+
+        it.agent.handlers["terminal/wait_for_exit"] = odd
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        first_lines = [results(call.body)[-1].text.splitlines()[0] for call in it.server.calls[1:]]
+        assert first_lines == ["exit status: the editor did not say"] * 4 + ["exit status: none, ended by SIGKILL"]
+
+
 @pytest.mark.parametrize("editor", [NO_TERMINAL, ZED], ids=["local", "terminal"])
 @pytest.mark.parametrize(
     ("mode", "asked", "ran"),
