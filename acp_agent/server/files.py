@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -99,8 +100,9 @@ class EditorFiles:
                 f"The text for {path} is too large to be written through the editor (in JSON more than "
                 f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
             )
+        made: list[Path] = []
         try:
-            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
+            made = await anyio.to_thread.run_sync(_make_folder, path.parent)
             await self._peer.request(
                 methods.FS_WRITE_TEXT_FILE,
                 requests.write_text_file(self._session_id, str(path), text),
@@ -113,6 +115,7 @@ class EditorFiles:
             ) from error
         except RpcError as error:
             if error.code != METHOD_NOT_FOUND and not outside:
+                await anyio.to_thread.run_sync(_remove_folders, made)
                 raise ToolError(
                     f"The editor did not write {path}: {error.message.rstrip('.')}. Ask the user before you write it "
                     "in another way."
@@ -121,6 +124,22 @@ class EditorFiles:
             await self._local.write_text(path, text, outside=outside)
         except OSError as error:
             raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
+
+
+def _make_folder(path: Path) -> list[Path]:
+    """Make a folder for a file, since some editors do not.
+
+    :returns: those that were missing, the innermost first.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _remove_folders(made: list[Path]) -> None:
+    with suppress(OSError):  # somebody has put something into one
+        for folder in made:
+            folder.rmdir()
 
 
 def _json_bytes(text: str) -> int:

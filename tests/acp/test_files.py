@@ -185,16 +185,19 @@ async def test_a_file_that_the_editor_does_not_know_or_cannot_take_is_read_from_
 
 
 async def test_a_write_that_the_editor_refuses_is_not_made_behind_its_back(tmp_path: Path) -> None:
+    new = ToolCall("write", {"path": "new/er/b.txt", "content": "made\n"})
     outside = ToolCall("write", {"path": "../made.txt", "content": "made\n"})
-    async with stage(tmp_path, *turn(READ, edit("two", "2"), outside)) as it:
+    async with stage(tmp_path, *turn(READ, edit("two", "2"), new, outside)) as it:
 
         async def refuse(params: Mapping[str, Any]) -> Any:
             raise AgentError(-32603, "The user said no")
 
         it.agent.handlers["fs/write_text_file"] = refuse
         assert await it.prompt() == {"stopReason": "end_turn"}
-        assert [call["status"] for call in it.calls()] == ["completed", "failed", "completed"]
+        assert [call["status"] for call in it.calls()] == ["completed", "failed", "failed", "completed"]
         assert "The user said no" in returned(it)[1]
+        assert "The user said no" in returned(it)[2]
+        assert [path.name for path in it.folder.iterdir()] == ["a.txt"]
         assert (it.folder / "a.txt").read_text() == "one\ntwo\nthree\n"
         # Editors refuse what lies outside their project, but we asked the user about exactly that.
         assert (tmp_path / "made.txt").read_text() == "made\n"
