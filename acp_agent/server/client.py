@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import replace
 
 from acp_agent.conversation.events import CallView
@@ -19,6 +20,7 @@ from acp_agent.server.terminals import EditorTerminals
 from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
+from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
 
@@ -131,7 +133,7 @@ class EditorClient:
                 methods.SESSION_REQUEST_PERMISSION,
                 requests.request_permission(self._session_id, tool_call, options),
             )
-            return _answer(answer)
+            return _answer(answer, [option["optionId"] for option in options])
         except (RpcError, ToolError) as error:
             _log.warning("the editor did not answer a permission request: %s", error)
             raise ToolError(
@@ -157,14 +159,17 @@ def _options(subject: str) -> list[JsonObject]:
     return [requests.permission_option(kind, name, kind) for kind, name in named]
 
 
-def _answer(wire: JsonValue) -> Answer:
+def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:
     from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
     from acp_agent.protocol.wire import parse_result
 
     response = parse_result(RequestPermissionResponse, wire, methods.SESSION_REQUEST_PERMISSION)
     if isinstance(response.outcome, CancelledPermissionOutcome):
         return "cancelled"
-    match response.outcome.option_id:
+    chosen = response.outcome.option_id
+    if chosen not in offered:
+        raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
+    match chosen:
         case "allow_once":
             return "allow_once"
         case "allow_always":

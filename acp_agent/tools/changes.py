@@ -13,7 +13,7 @@ from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import guarded, is_present, outside, refuse_special, require_same_place, shown
+from acp_agent.tools.paths import guarded, is_present, led_to, outside, refuse_special, require_same_place, shown
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -66,17 +66,17 @@ class Change:
         """The call that writes it, provided that the file is by then what it is now."""
         line = first_changed_line(self.before or "", self.after)
         diff = diff_of(str(self.path), None if self.before is None else str(self.before), self.after)
-        view = CallView(
-            self.title,
-            "edit",
-            locations=(Location(str(self.path), line),),
-            diffs=(diff,),
-        )
 
         def beyond_the_mode() -> tuple[Path, ...]:
             return outside((self.path,), environment.roots) or guarded((self.path,))
 
         asked_for = beyond_the_mode()
+        view = CallView(
+            self.title + led_to(self.path, asked_for, environment.cwd),
+            "edit",
+            locations=(Location(str(self.path), line),),
+            diffs=(diff,),
+        )
 
         async def run(report: Report) -> Outcome:
             del report

@@ -13,7 +13,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
+from acp_agent.tools.paths import absolute, led_to, outside, require_directory, require_same_place, shown
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -53,9 +53,9 @@ class GlobTool:
         pattern = relative_pattern(asked.pattern, base)
         matcher(pattern)
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
-        view = CallView(one_line(f"Find {asked.pattern}{place}"), "search", (Location(str(base)),))
-
         asked_for = outside((base,), environment.roots)
+        title = one_line(f"Find {asked.pattern}{place}") + led_to(base, asked_for, environment.cwd)
+        view = CallView(title, "search", (Location(str(base)),))
 
         async def run(report: Report) -> Outcome:
             del report

@@ -23,7 +23,7 @@ from acp_agent.tools import grep_worker
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.glob import relative_pattern
-from acp_agent.tools.paths import absolute, because, outside, require_directory, require_same_place, shown
+from acp_agent.tools.paths import absolute, because, led_to, outside, require_directory, require_same_place, shown
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -73,9 +73,9 @@ class GrepTool:
         if glob is not None:
             matcher(glob)
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
-        view = CallView(one_line(f"Search for {asked.pattern}{place}"), "search", (Location(str(base)),))
-
         asked_for = outside((base,), environment.roots)
+        title = one_line(f"Search for {asked.pattern}{place}") + led_to(base, asked_for, environment.cwd)
+        view = CallView(title, "search", (Location(str(base)),))
 
         async def run(report: Report) -> Outcome:
             del report

@@ -11,7 +11,7 @@ from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, outside, printable, require_directory, require_same_place, shown
+from acp_agent.tools.paths import absolute, led_to, outside, printable, require_directory, require_same_place, shown
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk
@@ -49,9 +49,9 @@ class ListTool:
         asked = _ListArguments.read(self.name, arguments)
         path = absolute(asked.path, environment.cwd)
         label = shown(path, environment.cwd)
-        view = CallView(one_line(f"List {label}"), "read", (Location(str(path)),))
-
         asked_for = outside((path,), environment.roots)
+        title = one_line(f"List {label}") + led_to(path, asked_for, environment.cwd)
+        view = CallView(title, "read", (Location(str(path)),))
 
         async def run(report: Report) -> Outcome:
             del report

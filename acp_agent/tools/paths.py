@@ -62,6 +62,15 @@ def require_same_place(path: Path, asked_for: Sequence[Path], now: Sequence[Path
         )
 
 
+def led_to(path: Path, asked_for: Sequence[Path], cwd: Path) -> str:
+    """What to say behind a path of where symbolic links lead from it, for whoever is asked; "" where none do.
+
+    :param asked_for: what `outside` (or `guarded`) says of the path.
+    """
+    plain = os.path.normpath(Path(os.path.realpath(cwd), os.path.relpath(path, cwd)))
+    return "".join(f" (leads to {printable(str(place))})" for place in asked_for if str(place) != plain)
+
+
 def shown(path: Path, cwd: Path) -> str:
     """The path for people and models: relative to `cwd` where it lies within, on one line."""
     if path == cwd:

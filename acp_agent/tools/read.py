@@ -15,7 +15,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.changes import UNHEARD, UnheardText, current_text
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, because, outside, printable, require_same_place, shown
+from acp_agent.tools.paths import absolute, because, led_to, outside, printable, require_same_place, shown
 from acp_agent.tools.text import clean, counted, cut_line, digest, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -63,9 +63,9 @@ class ReadTool:
         label = shown(path, environment.cwd)
         whole = asked.offset == 1 and asked.limit >= MAX_LINES
         lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
-        view = CallView(one_line(f"Read {label}") + lines, "read", (Location(str(path), asked.offset),))
-
         asked_for = outside((path,), environment.roots)
+        title = one_line(f"Read {label}") + lines + led_to(path, asked_for, environment.cwd)
+        view = CallView(title, "read", (Location(str(path), asked.offset),))
 
         async def run(report: Report) -> Outcome:
             del report

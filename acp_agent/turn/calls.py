@@ -139,12 +139,7 @@ async def _refusal(
 
     :raises ToolError: the call may not run.
     """
-    verdict = judge(host.mode, prepared.access, host.context.grants)
-    if verdict == "deny":
-        raise ToolError(
-            f"{call.name} may not run in {host.mode} mode, which only reads. Describe the change instead; the user "
-            "can switch the mode."
-        )
+    verdict = _verdict(host, call, prepared)
     if hooked.decision is not None:
         verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
     if verdict == "ask":
@@ -154,7 +149,22 @@ async def _refusal(
             return "cancelled"
         if answer == "reject_once":
             raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
+        _verdict(host, call, prepared)  # in the mode as it is by now: who answers may have changed it first
     return None
+
+
+def _verdict(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Literal["allow", "ask"]:
+    """Whether the mode lets it run, or wants the user to be asked.
+
+    :raises ToolError: the mode does not let it run at all.
+    """
+    verdict = judge(host.mode, prepared.access, host.context.grants)
+    if verdict == "deny":
+        raise ToolError(
+            f"{call.name} may not run in {host.mode} mode, which only reads. Describe the change instead; the user "
+            "can switch the mode."
+        )
+    return verdict
 
 
 def _after_hooks(outcome: Outcome, after: HookOutcome) -> Outcome:

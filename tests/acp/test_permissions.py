@@ -71,6 +71,22 @@ async def test_a_link_that_leads_out_of_the_project_is_outside(tmp_path: Path) -
         assert len(asked_for(it)) == 2
         assert [call["status"] for call in it.calls()] == ["failed", "failed"]
         assert "outside\n" not in str([call.body for call in it.server.calls])
+        real = tmp_path / "outside.txt"
+        titles = [params["toolCall"]["title"] for params in it.agent.desk.permissions]
+        assert titles == [f"Read link.txt (leads to {real})", f"Read down/outside.txt (leads to {real})"]
+
+
+async def test_a_write_that_a_link_leads_out_of_the_project_is_asked_for_with_the_place_it_leads_to(
+    tmp_path: Path,
+) -> None:
+    calls = [CALLS["write outside"], ToolCall("write", {"path": "down/made.txt", "content": "b\n"})]
+    async with stage(tmp_path, *one_by_one(*calls), mode="accept-edits") as it:
+        (it.folder / "down").symlink_to(tmp_path)
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        plain, led = [params["toolCall"]["title"] for params in it.agent.desk.permissions]
+        assert "leads to" not in plain
+        assert led.endswith(f"down/made.txt (leads to {tmp_path / 'made.txt'})")
 
 
 async def test_a_further_directory_of_the_session_is_inside(tmp_path: Path) -> None:
@@ -138,9 +154,9 @@ async def test_once_holds_once(tmp_path: Path) -> None:
 REPLY = Reply(tool_calls=[CALLS["shell"]])
 NO_CONSENT: dict[str, Any] = {
     "reject": {"outcome": {"outcome": "selected", "optionId": "reject_once"}},
-    "unknown option": {"outcome": {"outcome": "selected", "optionId": "allow"}},
 }
 NOT_ASKED: dict[str, tuple[Any, str]] = {
+    "unknown option": ({"outcome": {"outcome": "selected", "optionId": "ALLOW"}}, "'ALLOW', which it was not offered."),
     "option null": ({"outcome": {"outcome": "selected", "optionId": None}}, "outcome.optionId must be a string."),
     "unknown outcome": ({"outcome": {"outcome": "allowed"}}, "outcome.outcome is 'allowed'"),
     "no outcome": ({}, "outcome is missing."),
@@ -201,7 +217,7 @@ async def test_a_cancel_while_it_is_asked_ends_the_turn_and_takes_the_question_b
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
 
 
-async def test_the_mode_that_is_set_while_it_is_asked_counts_for_the_next_call(tmp_path: Path) -> None:
+async def test_the_mode_that_is_set_while_it_is_asked_counts_for_that_call_as_well(tmp_path: Path) -> None:
     async with stage(tmp_path, *one_by_one(CALLS["shell"], CALLS["write"])) as it:
         it.agent.permission_hold = hold = anyio.Event()
         handle = await it.agent.start_prompt(it.session, "Work")
@@ -209,5 +225,8 @@ async def test_the_mode_that_is_set_while_it_is_asked_counts_for_the_next_call(t
         await it.agent.set_mode(it.session, "plan")
         hold.set()
         assert await handle.result() == {"stopReason": "end_turn"}
-        assert [call["status"] for call in it.calls()] == ["completed", "failed"]
+        assert [call["status"] for call in it.calls()] == ["failed", "failed"]
         assert len(asked_for(it)) == 1
+        for call in it.server.calls[1:]:
+            assert "may not run in plan mode" in results(call.body)[-1].text
+        assert not (it.folder / "shell.txt").exists()
