@@ -217,6 +217,8 @@ async def _sessions(env: Mapping[str, str]) -> AsyncGenerator[Callable[[], Await
             try:
                 yield open_manager
             finally:
+                if store is not None:
+                    store.hurry()
                 tasks.cancel_scope.cancel()
     finally:
         if store is not None:

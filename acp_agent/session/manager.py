@@ -133,6 +133,7 @@ class SessionManager:
 
     def stop(self) -> None:
         """Let every session end, since the process does; the task group tells when they have."""
+        self._services.store.hurry()
         for session in self._open.values():
             session.stop()
 

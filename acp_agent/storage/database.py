@@ -19,7 +19,8 @@ from acp_agent.storage.migrations import MIGRATIONS, Migration
 APPLICATION_ID = 0x41435041
 """Marks the file as ours (`PRAGMA application_id`), so that no other program's database is taken for an old one."""
 
-_BUSY_SECONDS = 5.0
+BUSY_SECONDS = 5.0
+"""How long another process's lock is waited for."""
 _SQLITE_NEEDED = (3, 37, 0)
 _ELSEWHERE = f"or set {HOME_VARIABLE} to another folder"
 
@@ -45,7 +46,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     _make_private(path)
     with storage_errors(path):
         connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
             _check_ours(connection, path)
@@ -100,12 +101,17 @@ def storage_errors(path: Path) -> Generator[None]:
         raise StorageError(_sentence(path, error)) from error
 
 
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether it was another process's lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def _sentence(path: Path, error: sqlite3.Error) -> str:
     # An extended code (SQLITE_IOERR_WRITE, say) has its kind in the lowest byte.
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
-                f"The session store {path} is locked by another process for more than {_BUSY_SECONDS:g} seconds. "
+                f"The session store {path} is locked by another process for more than {BUSY_SECONDS:g} seconds. "
                 "Close other programs that have it open and try again. Nothing was changed."
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -167,12 +173,12 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
     # SQLite does not wait for a lock here when several processes open a new database at once.
-    deadline = time.monotonic() + _BUSY_SECONDS
+    deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             mode: str = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:

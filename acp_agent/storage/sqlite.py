@@ -7,10 +7,13 @@ nor another process's lock stops the event loop. What stands in an event is the 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -21,7 +24,7 @@ from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
 from acp_agent.errors import SessionConflictError, StorageError
-from acp_agent.storage.database import open_database, storage_errors, transaction
+from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
 from acp_agent.storage.folding import changes_fold, fold_from
 from acp_agent.storage.records import read_page, read_record
 from acp_agent.storage.rows import find, read_events, read_some, storable
@@ -32,6 +35,11 @@ from acp_agent.storage.words import MESSAGE_KINDS, query_words
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
+LAST_SECONDS = 1.0
+"""How long another process's lock is waited for while the process ends."""
+_TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
 
@@ -69,6 +77,7 @@ class SqliteStore:
         # The limiter makes tasks wait without a thread; the lock holds where a task that was cancelled past anyio
         # (`asyncio.Task.cancel`) has left its thread at work.
         self._lock = threading.Lock()
+        self._impatient_from = math.inf
 
     @classmethod
     async def open(cls, path: Path, *, full_text: bool = True) -> SqliteStore:
@@ -81,6 +90,7 @@ class SqliteStore:
         """
         limiter = anyio.CapacityLimiter(1)
         connection = await to_thread.run_sync(open_database, path, limiter=limiter)
+        connection.execute(f"PRAGMA busy_timeout = {_TRY_MILLISECONDS}")  # see `_patiently`
         return cls(path, connection, limiter, full_text and has_full_text(connection))
 
     async def create(
@@ -169,6 +179,10 @@ class SqliteStore:
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
         await self._run(_delete, session_id)
 
+    def hurry(self) -> None:
+        """Wait for other processes' locks for a moment more at the most, since the process ends."""
+        self._impatient_from = min(self._impatient_from, time.monotonic() + LAST_SECONDS)
+
     async def aclose(self) -> None:
         """Close the store; safe to call twice."""
         with anyio.CancelScope(shield=True):
@@ -185,9 +199,26 @@ class SqliteStore:
             with self._lock, storage_errors(self._path):
                 if self._connection is None:
                     raise StorageError(f"The session store {self._path} was closed. Start acp-agent again.")
-                return work(self._connection, *args, **kwargs)
+                return self._patiently(partial(work, self._connection, *args, **kwargs))
 
         return await to_thread.run_sync(locked, limiter=self._limiter)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do something as a whole, and again where another process had the database locked.
+
+        SQLite itself would wait as well, but could not be told meanwhile that the process is to end.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return work()
+            except sqlite3.OperationalError as error:
+                now = time.monotonic()
+                if not is_busy(error) or now > until:
+                    raise
+                if now > self._impatient_from:
+                    _log.error("%s is locked by another process, so the last of a session was not stored", self._path)
+                    raise
 
 
 def _create(
@@ -245,7 +276,9 @@ def _delete(connection: sqlite3.Connection, session_id: str) -> None:
             return
         connection.execute("DELETE FROM events WHERE session = ?", buried)
     # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log.
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    until = time.monotonic() + BUSY_SECONDS
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and time.monotonic() < until:
+        pass  # somebody reads; SQLite itself waits for `_TRY_MILLISECONDS`
 
 
 def _read_context(connection: sqlite3.Connection, session_id: str) -> Context:

@@ -145,6 +145,11 @@ class SessionStore(Protocol):
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
         ...
 
+    def hurry(self) -> None:
+        """The process ends: from now on, wait a moment at most for whoever has locked the store, and log what could not
+        be stored for it."""
+        ...
+
     async def aclose(self) -> None:
         """Close the store; safe to call twice."""
         ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -99,3 +101,20 @@ async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_i
         [announced] = first.updates(kind="tool_call")
         assert first.tool(announced["toolCallId"])["status"] == "failed"
         assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+
+
+async def test_the_end_does_not_wait_long_for_a_process_that_has_locked_the_store_and_says_so_in_the_log(
+    tmp_path: Path,
+) -> None:
+    async with (
+        model_server([Reply(["It is ", "lost."], hold=anyio.Event(), hold_after=1)], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.start_prompt(session, "One?")
+        await wait_logged(tmp_path, "partial_answer")
+        with closing(sqlite3.connect(tmp_path / "state" / "sessions.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await agent.close_stdin()
+            assert await agent.wait_exit(4) == 0
+        assert "is locked by another process" in (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
