@@ -380,6 +380,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.compact-eval": partial(options, "compact-eval"),
     "cli.hooks-test": partial(options, "hooks", "test"),
     "cli.schema": partial(options, "schema"),
+    "cli.setup": partial(options, "setup"),
     "cli.demo": partial(options, "demo"),
 }
 

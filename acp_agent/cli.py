@@ -100,6 +100,21 @@ def build_parser() -> argparse.ArgumentParser:
         help="the user's config.yaml, a project's, the front matter of a recipe, or a rule among the hooks",
     )
 
+    setup = commands.add_parser("setup", help="put the agent into an editor's settings")
+    setup.add_argument(
+        "editor",
+        choices=("zed", "jetbrains", "neovim", "emacs", "vscode", "acpx"),
+        help="the editor; for Neovim and Emacs the text for your own file is printed",
+    )
+    setup.add_argument(
+        "--plugin",
+        choices=("codecompanion", "avante", "agentic"),
+        default="codecompanion",
+        help="of Neovim (`codecompanion`)",
+    )
+    setup.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
+    setup.add_argument("--yes", action="store_true", help="write without asking")
+
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser

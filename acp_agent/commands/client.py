@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-import anyio.to_thread
-
+from acp_agent.commands.asking import answered, is_somebody_here
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
@@ -27,8 +25,6 @@ from acp_agent.turn.updates import (
     PlanUpdated,
     Update,
 )
-
-_LONGEST_ANSWER = 4_096
 
 
 class TerminalClient:
@@ -96,7 +92,7 @@ class TerminalClient:
         self._aside(f"? {view.title}")
         for diff in view.diffs:
             self._aside(f"  {diff.path}")
-        answer = await self._answered("  Allow? [y]es, [a]lways, [n]o: ")
+        answer = await answered("  Allow? [y]es, [a]lways, [n]o: ")
         if answer is None:
             # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
             modes = "accept-edits or full-access" if subject == "edit" else "full-access"
@@ -112,31 +108,14 @@ class TerminalClient:
         self._aside(f"? {question.view.title}")
         for project in question.projects:
             self._aside(f"  {project}")
-        if _is_somebody_here():
+        if is_somebody_here():
             self._aside(question.text)
-        answer = await self._answered("  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ")
+        answer = await answered("  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ")
         if answer is None:
             self._aside(f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
             return "reject_once"
         choices: dict[str, Answer] = {"a": "allow_always", "s": "allow_once"}
         return choices.get(answer, "reject_once")
-
-    async def _answered(self, question: str) -> str | None:
-        """The first letter of what a person types; None where nobody is there to do it.
-
-        A cancel leaves the thread that reads behind: see `terminal.run_command`, which does not wait for it.
-        """
-        if not _is_somebody_here():
-            return None
-        print(question, end="", file=sys.stderr, flush=True)
-        try:
-            line = await anyio.to_thread.run_sync(os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True)
-        except OSError:  # the terminal is gone, or belongs to another job
-            line = b""
-        if not line:  # ctrl-d
-            print(file=sys.stderr, flush=True)
-            return None
-        return line.decode(errors="replace").strip().lower()[:1]
 
     def end(self) -> None:
         """Finish the last line."""
@@ -153,7 +132,3 @@ class TerminalClient:
     def _aside(self, text: str) -> None:
         self.end()
         print(text, file=sys.stderr, flush=True)
-
-
-def _is_somebody_here() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()

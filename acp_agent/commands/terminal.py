@@ -157,6 +157,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
         from acp_agent.commands import recipe
 
         return recipe.run
+    if name == "setup":
+        from acp_agent.commands import setup
+
+        return setup.run
     if name == "schema":
         from acp_agent.commands import schema
 

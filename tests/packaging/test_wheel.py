@@ -28,6 +28,14 @@ def test_the_wheel_holds_every_recipe_byte_for_byte(wheel: Path) -> None:
     assert "compact.md" in packed
 
 
+def test_the_wheel_holds_the_files_for_editors_that_setup_puts_in_place(wheel: Path) -> None:
+    files = {file.relative_to(REPOSITORY / "editors").as_posix() for file in (REPOSITORY / "editors").rglob("*.*")}
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    folder = "acp_agent/builtin_editors/"
+    assert {name.removeprefix(folder) for name in names if name.startswith(folder)} == files
+
+
 def test_the_wheel_holds_the_package_and_nothing_of_the_checkout_around_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -42,7 +50,7 @@ def test_the_wheel_holds_every_file_of_the_package_but_the_schema_that_the_model
     files = {file for file in (REPOSITORY / "acp_agent").rglob("*") if file.is_file() and file.suffix != ".pyc"}
 
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if not name.startswith("acp_agent/builtin_recipes/")}
+        packed = {name for name in archive.namelist() if not name.startswith("acp_agent/builtin_")}
 
     missing = {file.relative_to(REPOSITORY).as_posix() for file in files} - packed
     assert missing == SCHEMA

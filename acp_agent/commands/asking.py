@@ -1,0 +1,35 @@
+"""A question to the person at the terminal, if there is one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import anyio.to_thread
+
+_LONGEST_ANSWER = 4_096
+
+
+def is_somebody_here() -> bool:
+    """Whether stdin is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+async def answered(question: str) -> str | None:
+    """The first letter, in lower case, of what a person types; None where nobody is there to do it.
+
+    A cancel leaves the thread that reads behind: see `terminal.run_command`, which does not wait for it.
+
+    :param question: printed to stderr, without a line end.
+    """
+    if not is_somebody_here():
+        return None
+    print(question, end="", file=sys.stderr, flush=True)
+    try:
+        line = await anyio.to_thread.run_sync(os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True)
+    except OSError:  # the terminal is gone, or belongs to another job
+        line = b""
+    if not line:  # ctrl-d
+        print(file=sys.stderr, flush=True)
+        return None
+    return line.decode(errors="replace").strip().lower()[:1]

@@ -1,0 +1,153 @@
+"""The editors that this agent can be set up in: where each keeps its settings, and what belongs into them.
+
+What belongs into them is kept in the files of `editors/`, which a person may copy as well. Touches no settings.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from acp_agent.commands.jsonc import JsonText, JsonValue
+from acp_agent.errors import AgentError
+
+NAME = "acp-agent"
+PLACEHOLDER = "/path/to/acp-agent"
+"""Stands in the files of `editors/` for the command."""
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """One editor.
+
+    :ivar title: as it calls itself.
+    :ivar sample: its file in `editors/`.
+    :ivar settings: its settings below the user's home, by platform (`darwin`, or empty for any other); none where the
+        user has to put the sample's text into a file of their own.
+    :ivar at: where its agents stand in them.
+    :ivar programs: commands and folders below the home by which it is found.
+    :ivar then: what to do when the entry is there.
+    """
+
+    title: str
+    sample: str
+    then: str
+    settings: Mapping[str, str] | None = None
+    at: str = ""
+    programs: tuple[str, ...] = ()
+
+    def file(self, home: Path, env: Mapping[str, str]) -> Path | None:
+        """Its settings.
+
+        :param home: the user's.
+        :param env: environment variables.
+        """
+        if self.settings is None:
+            return None
+        below = self.settings.get(sys.platform, self.settings[""])
+        config = env.get("XDG_CONFIG_HOME", "")
+        if sys.platform != "darwin" and below.startswith(".config/") and config.startswith("/"):
+            return Path(config, below.removeprefix(".config/"))
+        return home / below
+
+    def is_here(self, home: Path, env: Mapping[str, str]) -> bool:
+        """Whether it seems to be installed: its command is found, or a folder of its settings."""
+        path = env.get("PATH")
+        if any(shutil.which(program, path=path) for program in self.programs):
+            return True
+        file = self.file(home, env)
+        return file is not None and file.parent.is_dir()
+
+
+EDITORS: Mapping[str, Editor] = {
+    "zed": Editor(
+        "Zed",
+        "zed/settings.json",
+        "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
+        {"": ".config/zed/settings.json"},
+        "agent_servers",
+        ("zed", "zeditor"),
+    ),
+    "jetbrains": Editor(
+        "JetBrains IDEs",
+        "jetbrains/acp.json",
+        "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
+        {"": ".jetbrains/acp.json"},
+        "agent_servers",
+        ("idea", "pycharm", "webstorm", "goland", "clion", "rustrover"),
+    ),
+    "vscode": Editor(
+        "VS Code",
+        "vscode/settings.json",
+        "In VS Code: install the extension ACP Client, open its view, and connect to acp-agent.",
+        {"": ".config/Code/User/settings.json", "darwin": "Library/Application Support/Code/User/settings.json"},
+        "acp.agents",
+        ("code", "codium"),
+    ),
+    "acpx": Editor(
+        "acpx",
+        "acpx/config.json",
+        "Then: acpx acp-agent exec 'explain this repository'",
+        {"": ".acpx/config.json"},
+        "agents",
+        ("acpx",),
+    ),
+    "neovim": Editor(
+        "Neovim",
+        "neovim/codecompanion.lua",
+        "Put it where you set CodeCompanion up, then :CodeCompanionChat. For avante and agentic.nvim there is "
+        "--plugin.",
+        programs=("nvim",),
+    ),
+    "emacs": Editor(
+        "Emacs",
+        "emacs/acp-agent.el",
+        "Put it into your init file behind agent-shell, then M-x agent-shell-acp-agent.",
+        programs=("emacs",),
+    ),
+}
+
+
+def editors_dir() -> Path:
+    """The files for editors: inside the installed package, or beside it in a checkout."""
+    installed = _PACKAGE / "builtin_editors"
+    return installed if installed.is_dir() else _PACKAGE.parent / "editors"
+
+
+def program(env: Mapping[str, str]) -> str:
+    """The absolute path of the command that starts this agent; editors start with a shorter `PATH` than a shell.
+
+    :raises AgentError: it is installed without one.
+    """
+    beside = Path(sys.executable).with_name(NAME)
+    found = str(beside) if beside.is_file() else shutil.which(NAME, path=env.get("PATH"))
+    if found is None:
+        raise AgentError(
+            f"There is no command {NAME} beside {sys.executable} or on the PATH. Install the agent, as with "
+            "`uv tool install acp-agent` or pip, and call this again."
+        )
+    return str(Path(found).absolute())
+
+
+def entry(editor: Editor, command: str) -> JsonValue:
+    """What stands under the agent's name in an editor's settings.
+
+    :param command: absolute path.
+    """
+    return JsonText.read(sample(editor.sample, command)).get(editor.at, NAME)
+
+
+def sample(name: str, command: str) -> str:
+    """The text of a file in `editors/`, with the command in it.
+
+    :param name: as zed/settings.json.
+    :param command: absolute path.
+    """
+    text = (editors_dir() / name).read_text(encoding="utf-8")
+    # JSON, Lua and Lisp quote alike what a path may hold.
+    return text.replace(PLACEHOLDER, json.dumps(command, ensure_ascii=False)[1:-1])

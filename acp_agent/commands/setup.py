@@ -1,0 +1,150 @@
+"""`acp-agent setup`: put the agent into an editor's settings, with the user's consent, and a configuration to begin
+with beside its state."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from acp_agent.commands.asking import answered
+from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sample
+from acp_agent.commands.jsonc import JsonText, JsonTextError
+from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
+from acp_agent.errors import AgentError
+from acp_agent.schemas import modeline
+
+_CONFIG = f"""\
+{modeline("config")}
+# Settings of acp-agent, for every project. docs/configuration.md says what each is for.
+
+# The model that works where a session chooses no other, as provider/model.
+# model: anthropic/claude-sonnet-4-5
+
+# compaction:
+#   threshold: 80%    # of the window, from which on a conversation is made short
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file as it is to be.
+
+    :ivar before: its text now; None where there is no such file.
+    """
+
+    path: Path
+    before: str | None
+    after: str
+
+    def shown(self) -> str:
+        """What changes, line by line."""
+        old, new = (self.before or "").splitlines(keepends=True), self.after.splitlines(keepends=True)
+        lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=2)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Set up one editor.
+
+    :returns: 0; 1 where it was not allowed to write.
+    :raises AgentError: the settings cannot be read or are no JSON; nothing was written.
+    """
+    env = os.environ
+    editor, home, command = EDITORS[arguments.editor], user_home(env), program(env)
+    if home is None:
+        raise AgentError("There is no home directory to look for settings in. Set HOME.")
+    file = editor.file(home, env)
+    if file is None:
+        name = f"{arguments.editor}/{arguments.plugin}.lua" if arguments.editor == "neovim" else editor.sample
+        print(sample(name, command), end="")
+        print(editor.then, file=sys.stderr)
+        changes = [_configuration(env)]
+    else:
+        changes = [_entry(editor, file, command), _configuration(env)]
+    wanted = [change for change in changes if change is not None]
+    for change in wanted:
+        print(change.shown(), end="", file=sys.stderr if file is None else sys.stdout)
+    if wanted and arguments.dry_run:
+        print("Nothing was written.", file=sys.stderr)
+        return 0
+    if wanted and not arguments.yes:
+        answer = await answered("Write this? [y]es, [n]o: ")
+        if answer != "y":
+            hint = " Nobody is here to ask; --yes writes without asking." if answer is None else ""
+            print(f"Nothing was written.{hint}", file=sys.stderr)
+            return 1
+    for change in wanted:
+        _write(change)
+        print(f"Written: {change.path}", file=sys.stderr)
+    if file is not None:
+        print(f"{editor.title} is set up. {editor.then}", file=sys.stderr)
+    return 0
+
+
+def _entry(editor: Editor, file: Path, command: str) -> Change | None:
+    """The editor's settings with the agent in them; None where it is there as it should be.
+
+    What a user has set beside the command (an environment, a default mode) stays.
+    """
+    before = _read(file)
+    try:
+        settings = JsonText.read(before or "")
+        new, old = entry(editor, command), settings.get(editor.at, NAME)
+        if isinstance(old, dict) and isinstance(new, dict):
+            new = {**new, **old, "command": new["command"], "args": new["args"]}
+        if new == old:
+            return None
+        return Change(file, before, settings.put((editor.at, NAME), new).text)
+    except JsonTextError as error:
+        raise AgentError(f"{file}: {error}. Nothing was written; mend it, or copy the entry by hand.") from error
+
+
+def _configuration(env: Mapping[str, str]) -> Change | None:
+    """A configuration to begin with; None where there is one."""
+    path = home_dir(env) / CONFIG_FILE
+    return None if os.path.lexists(path) else Change(path, None, _CONFIG)
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise AgentError(f"{file} cannot be read ({reason}). Nothing was written.") from error
+
+
+def _write(change: Change) -> None:
+    """Put the new text in the place of the old one, all or nothing; through links, and with the file's own mode.
+
+    :raises AgentError: it cannot be written, or has changed since it was read.
+    """
+    path = Path(os.path.realpath(change.path))
+    if change.path.name == CONFIG_FILE:
+        ensure_private_dir(path.parent)
+    if _read(path) != change.before:
+        raise AgentError(f"{change.path} has changed meanwhile, and was not written. Call this again.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else 0o600
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(change.after.encode())
+                os.fchmod(file.fileno(), mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise AgentError(f"{change.path} cannot be written ({error.strerror}).") from error

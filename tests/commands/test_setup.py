@@ -1,0 +1,134 @@
+"""`acp-agent setup`: an editor's settings get the agent, and keep all else; nothing is written without a yes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from acp_agent.commands.editors import EDITORS, PLACEHOLDER, editors_dir, entry, sample
+from acp_agent.commands.jsonc import JsonText
+from acp_agent.schemas import modeline
+from support.terminal import at_a_terminal, run_command
+
+PROGRAM = Path(sys.executable).with_name("acp-agent")
+WITH_SETTINGS = [name for name, editor in EDITORS.items() if editor.settings is not None]
+ZED = ".config/zed/settings.json"
+MINE = '// mine\n{\n  "theme": "One", // dark\n}\n'
+
+
+def zed_settings(home: Path) -> Path:
+    path = home / ZED
+    path.parent.mkdir(parents=True)
+    path.write_text(MINE)
+    path.chmod(0o640)
+    return path
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+async def test_the_agent_is_put_into_settings_that_were_not_there(tmp_path: Path, name: str) -> None:
+    ran = await run_command(tmp_path, "setup", name, "--yes", env={"HOME": str(tmp_path)})
+    assert ran.code == 0
+    file = EDITORS[name].file(tmp_path, {})
+    assert file is not None
+    written = json.loads(file.read_text())[EDITORS[name].at]["acp-agent"]
+    assert (written["command"], written["args"]) == (str(PROGRAM), [])
+    assert os.access(written["command"], os.X_OK)
+    config = tmp_path / "state" / "config.yaml"
+    assert config.read_text().splitlines()[0] == modeline("config")
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    ran = await run_command(tmp_path, "setup", name, env={"HOME": str(tmp_path)})
+    assert (ran.code, ran.out) == (0, ""), "what is set up is left alone"
+
+
+async def test_comments_order_mode_and_links_of_settings_stay(tmp_path: Path) -> None:
+    real = zed_settings(tmp_path / "dotfiles")
+    (tmp_path / ".config/zed").mkdir(parents=True)
+    (tmp_path / ZED).symlink_to(real)
+    ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+    assert ran.code == 0
+    assert (tmp_path / ZED).is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    before, after = MINE.split("{\n")
+    assert real.read_text().startswith(f"{before}{{\n")
+    assert real.read_text().endswith(after)
+    assert "+  " in ran.out
+    assert "theme" in ran.out
+
+
+async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    old = {"command": "/gone/acp-agent", "env": {"A": "1"}, "default_mode": "plan"}
+    path.write_text(json.dumps({"agent_servers": {"acp-agent": old, "other": {}}}))
+    ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+    assert ran.code == 0
+    new = {**old, "type": "custom", "command": str(PROGRAM), "args": []}
+    assert json.loads(path.read_text()) == {"agent_servers": {"acp-agent": new, "other": {}}}
+
+
+async def test_nothing_is_written_without_a_yes(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    for words, code in ((("--dry-run",), 0), ((), 1)):
+        ran = await run_command(tmp_path, "setup", "zed", *words, env={"HOME": str(tmp_path)})
+        assert (ran.code, "Nothing was written." in ran.err) == (code, True)
+        assert f"+++ {path}" in ran.out
+    async with at_a_terminal(tmp_path, "setup", "zed", env={"HOME": str(tmp_path)}) as person:
+        await person.until("Write this?")
+        person.type("n\n")
+        assert await person.ended() == 1
+    assert path.read_text() == MINE
+    assert not (tmp_path / "state").exists()
+    async with at_a_terminal(tmp_path, "setup", "zed", env={"HOME": str(tmp_path)}) as person:
+        await person.until("Write this?")
+        person.type("y\n")
+        assert await person.ended() == 0
+    assert JsonText.read(path.read_text()).get("agent_servers", "acp-agent", "command") == str(PROGRAM)
+
+
+async def test_settings_that_cannot_be_read_are_named_and_left_alone(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    for text, says in (("{\n'a': 1}", f"{path}: line 2"), ('{"agent_servers": []}', "holds no object")):
+        path.write_text(text)
+        ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+        assert (ran.code, path.read_text()) == (1, text)
+        assert says in ran.err
+        assert "Nothing was written" in ran.err
+    path.write_bytes(b"{\xff}")
+    ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+    assert (ran.code, path.read_bytes()) == (1, b"{\xff}")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("neovim",), "neovim/codecompanion.lua"),
+        (("neovim", "--plugin", "avante"), "neovim/avante.lua"),
+        (("neovim", "--plugin", "agentic"), "neovim/agentic.lua"),
+        (("emacs",), "emacs/acp-agent.el"),
+    ],
+)
+async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(
+    tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    ran = await run_command(tmp_path, "setup", *words, "--dry-run", env={"HOME": str(tmp_path)})
+    assert (ran.code, ran.out) == (0, sample(name, str(PROGRAM)))
+    assert str(PROGRAM) in ran.out
+    assert PLACEHOLDER not in ran.out
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+def test_a_file_to_copy_holds_just_the_entry_that_is_written(name: str) -> None:
+    editor = EDITORS[name]
+    text = (editors_dir() / editor.sample).read_text()
+    assert json.loads(text) == {editor.at: {"acp-agent": entry(editor, PLACEHOLDER)}}
+    assert JsonText.read("").put((editor.at, "acp-agent"), entry(editor, PLACEHOLDER)).text == text
+
+
+def test_a_path_is_quoted_where_it_is_put() -> None:
+    odd = '/home/a "b"/acp-agent'
+    assert JsonText.read(sample("zed/settings.json", odd)).get("agent_servers", "acp-agent", "command") == odd
+    assert '\\"b\\"' in sample("neovim/avante.lua", odd)
