@@ -31,6 +31,7 @@ from acp_agent.config import schema as config  # noqa: E402
 from acp_agent.hooks import params, rule_schema  # noqa: E402
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED  # noqa: E402
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers  # noqa: E402
+from acp_agent.hooks.possible import POSSIBLE  # noqa: E402
 from acp_agent.recipes import compaction_section, front_matter  # noqa: E402
 from acp_agent.recipes.hooks_section import EXTERNAL, HandlerSection, HookSection  # noqa: E402
 from acp_agent.schemas import SchemaName, schema_path  # noqa: E402
@@ -291,6 +292,16 @@ def events() -> str:
     return table(("event", "in Claude Code", "when", "its own keys"), rows)
 
 
+def possible() -> str:
+    """What an answer can do at which event."""
+    rows = [
+        (f"`{word}`", ", ".join(f"`{name}`" for name in names))
+        for word, names in POSSIBLE.items()
+        if word != "action: swap_context"
+    ]
+    return table(("answer", "at"), rows)
+
+
 def handlers() -> str:
     rows: list[tuple[str, str, str, str]] = []
     for name, handler in sorted(builtin_handlers().items()):
@@ -371,6 +382,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "recipe.handlers": handlers,
     "recipe.swap_context": partial(keys, params.SwapContextParams),
     "hooks.events": events,
+    "hooks.possible": possible,
     "rule.keys": partial(keys, rule_schema.Rule),
     "rule.when": partial(keys, rule_schema.When),
     "rule.then": then,

@@ -211,9 +211,10 @@ def _action(answer: _Answer) -> Action | None:
             if answer.messages is None:
                 raise HookError("replace_messages: is required with `action: replace`.")
             return Replace(conversation(_forms(answer.messages, "messages"), "messages"))
-        case "continue" if answer.messages:
-            return _continue([_said(value, index) for index, value in enumerate(answer.messages)])
-        case "continue" | None:
+        case "continue":
+            said = [_said(value, index) for index, value in enumerate(answer.messages or ())]
+            return _continue(said) or _continue(answer.follow_up_messages or [])
+        case None:
             return _continue(answer.follow_up_messages or [])
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import anyio
 
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
-from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
+from acp_agent.hooks.events import OBSERVED, AgentStop, EventName, HookEvent, TurnEnd, changed
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
+from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
 from acp_agent.logfile import log_failure
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ class Dispatcher:
     """Asks the hooks of one session.
 
     :param hooks: see `in_order`.
-    :param tell: tells the user that a hook has failed; once for each hook.
+    :param tell: tells the user that a hook has failed, or wants what cannot be done; once for each hook.
     """
 
     def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell) -> None:
@@ -39,6 +41,7 @@ class Dispatcher:
         self._services = services
         self._tell = tell
         self._failed: set[str] = set()
+        self._impossible: set[tuple[str, EventName]] = set()
 
     def listens(self, name: EventName) -> bool:
         """Whether any hook is bound to such events: where none is, there is no event to make."""
@@ -56,7 +59,7 @@ class Dispatcher:
 
         Where something can still be decided, one after the other: each is told of the event as the one before has left
         it, and the first that blocks it, or ends the turn, is the last that is asked. Of what is done already, all are
-        told at once, and what they answer is dropped.
+        told at once, and of what they answer the user's notices alone are kept.
 
         :param recipe: hooks of the recipe that runs, asked after all others.
         :param recipe_first: those of them that want to be asked before all others.
@@ -68,10 +71,7 @@ class Dispatcher:
         if not hooks:
             return NOTHING
         if event.name in OBSERVED:
-            async with anyio.create_task_group() as tasks:
-                for hook in hooks:
-                    tasks.start_soon(self._ask, hook, event)
-            return NOTHING
+            return await self._observed(hooks, event)
         total = NOTHING
         for hook in hooks:
             outcome = await self._ask(hook, event)
@@ -84,11 +84,23 @@ class Dispatcher:
             event = changed(event, outcome)
         return total
 
+    async def _observed(self, hooks: Sequence[Hook], event: HookEvent) -> Outcome:
+        answers: dict[int, Outcome] = {}
+
+        async def ask(number: int, hook: Hook) -> None:
+            answers[number] = await self._ask(hook, event)
+
+        async with anyio.create_task_group() as tasks:
+            for number, hook in enumerate(hooks):
+                tasks.start_soon(ask, number, hook)
+        return Outcome(notices=tuple(notice for number in sorted(answers) for notice in answers[number].notices))
+
     async def _ask(self, hook: Hook, event: HookEvent) -> Outcome:
-        """What one hook wants. Its failure is logged and told, and means what `on_error` says."""
+        """What one hook wants, as far as it can be done. Its failure is logged and told, and means what `on_error`
+        says."""
         try:
             with anyio.fail_after(hook.time_limit):
-                return await hook.run(event, self._services)
+                outcome = await hook.run(event, self._services)
         except TimeoutError:
             failure = f"It did not answer within {hook.time_limit:g} seconds."
             _log.warning("the hook %s (%s) did not answer to %s in time", hook.name, hook.source, event.name)
@@ -97,9 +109,45 @@ class Dispatcher:
             _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, error)
         except Exception as error:  # a hook is a stranger's code, and may raise anything
             failure = log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
-        blocks = hook.on_error == "block" and event.name not in OBSERVED
-        consequence = "Since its `on_error` is `block`, this was refused." if blocks else "It counts as not there."
+        else:
+            return await self._fitted(hook, event, outcome)
+        blocks = hook.on_error == "block" and event.name in REFUSED and not _went_on(event)
+        meant = f"Since its `on_error` is `block`, {REFUSED[event.name]}." if blocks else "It counts as not there."
         if hook.source not in self._failed:
             self._failed.add(hook.source)
-            await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {consequence}")
+            await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {meant}")
         return Outcome(Decision("block", f"The hook {hook.name} failed. {failure}")) if blocks else NOTHING
+
+    async def _fitted(self, hook: Hook, event: HookEvent, outcome: Outcome) -> Outcome:
+        """What of an outcome can be done at this event; the user is told once of the rest."""
+        outcome = bounded(event, outcome)
+        words = impossible(event.name, outcome)
+        if not words:
+            return outcome
+        kept = without(outcome, words)
+        if event.name == "session_start" and (outcome.blocks or outcome.stop is not None):
+            # Nothing can be refused here, and what it says is worth reading all the same.
+            words = tuple(word for word in words if word not in ("decision: block", "continue: false"))
+            said = " ".join(text for text in (outcome.reason, outcome.stop) if text) or _NO_REFUSAL
+            kept = replace(kept, notices=(*kept.notices, f"The hook {hook.name} at {event.name}: {said}"))
+        if words:
+            await self._tell_impossible(hook, event.name, words)
+        return kept
+
+    async def _tell_impossible(self, hook: Hook, name: EventName, words: Sequence[str]) -> None:
+        wanted = ", ".join(f"`{word}`" for word in words)
+        able = ", ".join(f"`{word}`" for word in possible(name))
+        where = f"{name}, where only these are possible: {able}" if able else f"{name}, where nothing can be changed"
+        text = f"The hook {hook.name} ({hook.source}) answered {wanted} at {where}. That was left out."
+        _log.warning("%s", text)
+        if (hook.source, name) not in self._impossible:
+            self._impossible.add((hook.source, name))
+            await self._tell(text)
+
+
+_NO_REFUSAL = "it refuses, but the start of a session cannot be refused."
+
+
+def _went_on(event: HookEvent) -> bool:
+    """Whether the agent has gone on for a hook already: a failure that will not go away is told to it once."""
+    return isinstance(event, TurnEnd | AgentStop) and event.at.turn_number > 1

@@ -108,6 +108,7 @@ BLOCKED = Outcome(Decision("block", "No."))
         ),
         ({"action": "continue", "messages": ["a"], "follow_up_messages": ["b"]}, Outcome(action=Continue(("a",)))),
         ({"action": "continue", "messages": [], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
+        ({"action": "continue", "messages": [" "], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"action": "continue"}, NOTHING),
         ({"action": "continue", "messages": [" "]}, NOTHING),

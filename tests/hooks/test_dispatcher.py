@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -15,9 +15,31 @@ from acp_agent.conversation.messages import Message
 from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, OnError, Origin, Services, Summary
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import BeforeToolCall, EventName, HookEvent, Moment, SessionEnd, TurnEnd
+from acp_agent.hooks.events import (
+    AfterCompaction,
+    AfterToolCall,
+    AgentStop,
+    BeforeCompaction,
+    BeforeToolCall,
+    EventName,
+    HookEvent,
+    Moment,
+    SessionEnd,
+    SessionStart,
+    TurnEnd,
+    UserMessageSend,
+)
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, known_handlers
-from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, SwapContext
+from acp_agent.hooks.outcomes import (
+    NOTHING,
+    Compact,
+    Continue,
+    Decision,
+    Defer,
+    Outcome,
+    Replace,
+    SwapContext,
+)
 from acp_agent.storage.store import SessionStore
 
 
@@ -202,6 +224,65 @@ async def test_hooks_of_other_events_are_not_asked() -> None:
     assert not other.heard
     assert asked.listens("session_end")
     assert not asked.listens("before_tool_call")
+
+
+# --- what is possible where ---
+
+
+async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    hook = Asked("eager", Outcome(Decision("allow"), context=("Mind it.",), action=Replace(()), defer=Defer()))
+    asked = dispatcher(hook, told=told)
+    for _ in range(2):
+        assert await asked.dispatch(CALL) == Outcome(Decision("allow"), context=("Mind it.",))
+    [text] = told
+    assert "`action: replace`, `defer` at before_tool_call, where only these are possible: `decision: block`" in text
+    assert caplog.text.count("`action: replace`") == 2
+
+
+@pytest.mark.parametrize("no", [Outcome(Decision("block", "No start.")), Outcome(stop="No start.")])
+async def test_nothing_refuses_the_start_of_a_session_and_what_is_said_against_it_is_told(no: Outcome) -> None:
+    start: frozenset[EventName] = frozenset({"session_start"})
+    hooks = (Asked("first", no, events=start), Asked("second", Outcome(context=("Hello.",)), events=start))
+    told: list[str] = []
+    outcome = await dispatcher(*hooks, told=told).dispatch(SessionStart(AT, "new"))
+    assert outcome == Outcome(context=("Hello.",), notices=("The hook first at session_start: No start.",))
+    assert told == []
+
+
+async def test_notices_are_all_that_is_kept_of_what_is_answered_to_what_is_done() -> None:
+    after: frozenset[EventName] = frozenset({"after_compaction"})
+    hooks = [Asked(name, Outcome(notices=(name,), summary="No."), events=after) for name in ("one", "two")]
+    told: list[str] = []
+    assert await dispatcher(*hooks, told=told).dispatch(AfterCompaction(AT, "manual", 1, 1, 1, "All.")) == Outcome(
+        notices=("one", "two")
+    )
+    assert ["`summary`" in text for text in told] == [True, True]
+
+
+FAILED = [
+    (SessionStart(AT, "new"), "It counts as not there.", False),
+    (UserMessageSend(AT, "Hi"), "the prompt was kept from the model.", True),
+    (CALL, "the call was refused.", True),
+    (AfterToolCall(AT, "call_1", "shell", {}, ()), "the model is told of it below the result.", True),
+    (TurnEnd(AT, "Done."), "the agent goes on, and is told of it.", True),
+    (TurnEnd(replace(AT, turn_number=2), "Done."), "It counts as not there.", False),
+    (AgentStop(replace(AT, turn_number=2), "Done."), "It counts as not there.", False),
+    (BeforeCompaction(AT, "manual", 1, 1, 1), "nothing was compacted.", True),
+    (SessionEnd(AT, "exit"), "It counts as not there.", False),
+]
+
+
+@pytest.mark.parametrize(("event", "meant", "blocks"), FAILED, ids=lambda value: getattr(value, "name", None))
+async def test_a_failure_is_told_with_what_it_means_at_its_event(event: HookEvent, meant: str, blocks: bool) -> None:
+    async def broken(event: HookEvent) -> Outcome:
+        raise HookError("It is out of order.")
+
+    told: list[str] = []
+    hook = Asked("bad", broken, events=frozenset({event.name}), on_error="block")
+    outcome = await dispatcher(hook, told=told).dispatch(event)
+    assert outcome.blocks == blocks
+    assert told[0].endswith(meant)
 
 
 # --- the handlers of recipes ---
