@@ -22,6 +22,8 @@ FOLDER = "hooks"
 DISABLED = ".disable"
 RULES = (".yaml", ".yml")
 PYTHON = ".py"
+HELPER = "_"
+"""How the name of a Python file begins that hooks import, and that holds none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ async def _of_file(path: Path, origin: Origin, project: str) -> Found:
         hook, errors = await executables.ask_for_events(path, origin, project)
         return Found(() if hook is None else (hook,), tuple(errors))
     load = declarative.load if path.suffix in RULES else plugins.load if path.suffix == PYTHON else None
+    if path.suffix == PYTHON and path.name.startswith(HELPER):
+        return Found()
     if load is None:
         if executables.lacks_permission(path):
             return Found((), (HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}"),))

@@ -54,8 +54,8 @@ def load(path: Path, origin: Origin) -> Loaded:
     sys.modules.pop(name, None)
     return (), (
         HookError(
-            f"{path}: holds no hook. Mark a function with @hook('before_tool_call') from acp_agent.hooks, or take "
-            "`.py` off its name where it is a program."
+            f"{path}: holds no hook. Mark a function with @hook('before_tool_call') from acp_agent.hooks; or take "
+            f"`.py` off its name where it is a program, and call it `_{path.name}` where hooks import it."
         ),
     )
 

@@ -42,7 +42,7 @@ def _kind(folder: str, file: BroughtFile) -> str:
     part, _, name = file.name.partition("/")
     suffix = next((known for known in _KINDS if name.endswith(known)), "")
     if part == HOOKS and folder != CLAUDE_FOLDER:
-        if "/" in name or name.startswith("."):
+        if "/" in name or name.startswith(".") or (name.startswith("_") and name.endswith(".py")):
             return "a file beside the hooks"
         return _KINDS.get(suffix) or ("a program, which says itself when it is run" if file.executable else "a file")
     if not name.endswith(".md"):

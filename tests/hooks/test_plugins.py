@@ -16,9 +16,11 @@ from typing import cast
 import anyio
 import pytest
 
+from acp_agent.config import load_settings
 from acp_agent.errors import HookError
 from acp_agent.hooks import Outcome, Services, hook
 from acp_agent.hooks.contract import Hook
+from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import AgentStop, BeforeToolCall, HookEvent, Moment, SessionStart
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision
@@ -119,6 +121,18 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_never_raised(
     assert not hooks
     assert error.startswith(said)
     assert not [name for name in set(sys.modules) - before if name.startswith("acp_agent_hooks")]
+
+
+async def test_a_file_that_others_import_is_no_hook_and_no_mistake(tmp_path: Path) -> None:
+    folder = tmp_path / "hooks"
+    folder.mkdir()
+    for name in ("_common.py", "common.py"):
+        (folder / name).write_text("WORD = 'one'\n")
+    found = await discover(load_settings({"ACP_AGENT_HOME": str(tmp_path)}), ("user",))
+    assert found.hooks == ()
+    [error] = found.errors
+    assert str(error).startswith(f"{folder / 'common.py'}: holds no hook.")
+    assert "call it `_common.py`" in str(error)
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
