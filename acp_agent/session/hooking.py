@@ -6,7 +6,8 @@ What they want done to the session is done by whoever asks here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -77,14 +78,20 @@ class SessionHooks:
         self._started: anyio.Event | None = None
         self._wants_compaction: Compact | None = None
 
-    def begin_run(self, run: RecipeRun | None) -> None:
-        """A prompt is being answered.
+    @contextmanager
+    def running(self, run: RecipeRun | None) -> Generator[None]:
+        """A prompt is being answered, as long as this lasts.
 
-        :param run: the recipe that it runs, whose hooks end with it.
+        :param run: the recipe that it runs, whose hooks begin and end with it; those of one that compacts are asked
+            about its summary alone, however it came about.
         """
-        self._run = run
-        self._recipe, self._recipe_first = ((), ()) if run is None else recipe_hooks(run.recipe)
-        self._answers = 0
+        self._run, self._answers = run, 0
+        self._recipe, self._recipe_first = ((), ()) if run is None or run.compacts else recipe_hooks(run.recipe)
+        try:
+            yield
+        finally:
+            self._run, self._answers = None, 0
+            self._recipe = self._recipe_first = ()
 
     # --- the events ---
 

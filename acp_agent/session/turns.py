@@ -117,12 +117,14 @@ class SessionTurns:
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             raise
         if run is not None and run.compacts:
-            return await self._compact(run, parts)
+            with host.hooks.running(run):
+                return await self._compact(run, parts)
         builtin = builtin_command(parts) if run is None else None
         if builtin is not None:
             return await self._run_builtin(builtin, parts)
         async with host.run.of(run.recipe if run else None):
-            return await self._ask_model(run, parts)
+            with host.hooks.running(run):
+                return await self._ask_model(run, parts)
 
     async def _run_builtin(self, command: tuple[str, str], parts: tuple[UserPart, ...]) -> StopReason:
         from acp_agent.session.builtin import only_tells, run_builtin
@@ -148,7 +150,6 @@ class SessionTurns:
             # sent again unchanged.
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))
             raise
-        host.hooks.begin_run(run)
         hooked = await host.hooks.user_message(_text(sent or parts))
         if hooked.blocks or hooked.stop is not None:
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))

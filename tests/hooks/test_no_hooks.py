@@ -35,6 +35,7 @@ class Instead:
 sys.meta_path.insert(0, Instead())
 '''
 NO_HOOKS = """
+from contextlib import nullcontext
 from dataclasses import replace
 from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.outcomes import NOTHING, Outcome
@@ -48,7 +49,7 @@ class SessionHooks:
             return NOTHING
         return nothing
 
-    def begin_run(self, run): pass
+    def running(self, run): return nullcontext()
     def take_compaction(self): return None
     async def usage(self): return TokenUsage()
     async def summary_written(self, run, summary): return Outcome(action=replace(run.swap, summary=summary))
