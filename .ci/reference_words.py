@@ -14,7 +14,7 @@ EVENTS: Mapping[EventName, tuple[str, str]] = {
         "`tool`, `tool_name`, `tool_input`, `tool_use_id`",
     ),
     "after_tool_call": (
-        "a call has run; the model has not read its result",
+        "a call that was not refused has run, or has failed; the model has not read its result",
         "as before it, and `tool_output`, `tool_response`, `is_error`",
     ),
     "turn_end": ("the model has answered without calls", "`response`"),

@@ -122,7 +122,7 @@ class BeforeToolCall:
 
 @dataclass(frozen=True, slots=True)
 class AfterToolCall:
-    """A call has run; the model has not read its result yet.
+    """A call that was not refused has run, or has failed; the model has not read its result yet.
 
     :ivar output: what the model will read.
     :ivar raw_output: what the tool reports of itself, such as a command's streams and exit status; None where it

@@ -102,15 +102,15 @@ def bounded(event: HookEvent, outcome: Outcome) -> Outcome:
     longer than that by as much as an added one may have in all."""
     decision, action = outcome.decision, outcome.action
     if decision is not None and len(decision.reason) > LIMIT:
-        decision = Decision(decision.verdict, _cut(decision.reason, LIMIT))
+        decision = Decision(decision.verdict, cut(decision.reason, LIMIT))
     if isinstance(action, Continue):
         said = _within(action.messages)
         action = Continue(said) if said else None
     output, message = outcome.tool_output, outcome.message
     if output is not None:
-        output = _cut(output, LIMIT + (len(event.text) if isinstance(event, AfterToolCall) else 0))
+        output = cut(output, LIMIT + (len(event.text) if isinstance(event, AfterToolCall) else 0))
     if message is not None:
-        message = _cut(message, LIMIT + (len(event.prompt) if isinstance(event, UserMessageSend) else 0))
+        message = cut(message, LIMIT + (len(event.prompt) if isinstance(event, UserMessageSend) else 0))
     return replace(
         outcome,
         decision=decision,
@@ -118,7 +118,7 @@ def bounded(event: HookEvent, outcome: Outcome) -> Outcome:
         message=message,
         context=_within(outcome.context),
         action=action,
-        notices=tuple(_cut(text, LIMIT) for text in outcome.notices if text.strip()),
+        notices=tuple(cut(text, LIMIT) for text in outcome.notices if text.strip()),
     )
 
 
@@ -127,14 +127,15 @@ def _within(texts: Sequence[str]) -> tuple[str, ...]:
     kept: list[str] = []
     room = LIMIT
     for text in (text for text in texts if text.strip()):
-        kept.append(_cut(text, room))
+        kept.append(cut(text, room))
         room -= len(text)
         if room <= 0:
             break
     return tuple(kept)
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int = LIMIT) -> str:
+    """The beginning of a text, and how much of it is missing."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[{len(text) - limit:,} more characters of this hook were left out]"

@@ -135,14 +135,14 @@ class SessionHooks:
 
     async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
         """See `TurnHost.before_call`."""
-        paths = tuple(location.path for location in view.locations) or paths_of(call.arguments, self._host.context.cwd)
+        paths = self._paths(call, view)
         return await self._ask(
             "before_tool_call", lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
         )
 
     async def after_call(self, call: ToolCall, outcome: CallOutcome) -> Outcome:
         """See `TurnHost.after_call`."""
-        paths = tuple(location.path for location in outcome.view.locations)
+        paths = self._paths(call, outcome.view)
         return await self._ask(
             "after_tool_call",
             lambda at: AfterToolCall(
@@ -156,6 +156,9 @@ class SessionHooks:
                 raw_output=outcome.view.raw_output,
             ),
         )
+
+    def _paths(self, call: ToolCall, view: CallView) -> tuple[str, ...]:
+        return tuple(location.path for location in view.locations) or paths_of(call.arguments, self._host.context.cwd)
 
     async def turn_end(self, response: str) -> Outcome:
         """The model has answered without tool calls; each such answer of a run has the next number."""

@@ -258,7 +258,7 @@ class SessionHost:
         return await self.hooks.before_call(call, view)
 
     async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
-        """Tell the hooks of a call that has run, before the model reads its result."""
+        """Tell the hooks of a call that has run, or has failed, before the model reads its result."""
         return await self.hooks.after_call(call, outcome)
 
     async def ask_permission(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 
@@ -14,6 +14,7 @@ from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
+from acp_agent.hooks.possible import cut
 from acp_agent.logfile import log_failure
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
@@ -42,6 +43,7 @@ class Stopped:
     reason: str
 
 
+T = TypeVar("T")
 Ending: TypeAlias = Literal["answered", "cancelled"] | Stopped
 
 _log = logging.getLogger(__name__)
@@ -83,14 +85,16 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
         asked = call
         if hooked.tool_input is not None:
             asked = replace(call, arguments=hooked.tool_input)
-            arguments = json.dumps(asked.arguments, ensure_ascii=False)
+            arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
             added = (f"A hook changed the arguments of this call to: {arguments}", *added)
-        prepared = await _allowed_tool(tools, asked, limits).prepare(asked.arguments, host.environment())
-        view = prepared.view
-        if await _refusal(host, asked, prepared, hooked) == "cancelled":
-            return "cancelled"
-        await host.show(CallStarted(call.id, view))
-        outcome = await prepared.run(_Reporter(host, call.id).report)
+        tool, view = _allowed_tool(tools, asked, limits), view_of(tools, asked)
+        outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, host.environment()))
+        if not isinstance(outcome, Outcome):
+            view = outcome.view
+            if await _refusal(host, asked, outcome, hooked) == "cancelled":
+                return "cancelled"
+            await host.show(CallStarted(call.id, view))
+            outcome = await _or_failure(asked, view, outcome.run(_Reporter(host, call.id).report))
         try:
             after = await host.after_call(asked, outcome)
         except anyio.get_cancelled_exc_class():
@@ -100,12 +104,20 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
         outcome = _after_hooks(outcome, after)
     except (SessionConflictError, SessionNotFoundError):
         raise
-    except ToolError as error:
-        outcome = _failed(view, str(error))
     except Exception as error:
-        outcome = _failed(view, log_failure(_log, f"{call.name} failed inside the agent", error))
+        outcome = _failure(call, view, error)
     await _finish(host, call, _with_texts(outcome, added))
     return "answered" if stop is None else Stopped(stop)
+
+
+async def _or_failure(call: ToolCall, view: CallView, doing: Awaitable[T]) -> T | Outcome:
+    """What comes of a part of a call that nobody has refused; its failure is a result, of which hooks are told, too."""
+    try:
+        return await doing
+    except (SessionConflictError, SessionNotFoundError):
+        raise
+    except Exception as error:
+        return _failure(call, view, error)
 
 
 def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> Tool:
@@ -192,8 +204,12 @@ async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:
             await host.show(PlanUpdated(outcome.plan))
 
 
-def _failed(view: CallView, message: str) -> Outcome:
-    return Outcome((Text(message),), CallView(view.title, view.kind, view.locations), is_error=True)
+def _failure(call: ToolCall, view: CallView, error: Exception) -> Outcome:
+    """What the model reads of a call that did not run, or that failed."""
+    said = (
+        str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
+    )
+    return Outcome((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
 
 
 class _Reporter:

@@ -122,7 +122,7 @@ class TurnHost(Protocol):
         ...
 
     async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
-        """Tell the hooks of a call that has run, before the model reads its result."""
+        """Tell the hooks of a call that has run, or has failed, before the model reads its result."""
         ...
 
     async def ask_permission(

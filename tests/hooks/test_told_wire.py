@@ -62,3 +62,29 @@ async def test_a_hook_is_told_of_the_recipe_that_runs_and_of_none_once_it_is_ove
             ("turn_end", "", 1),
             ("session_end", "", 1),
         ]
+
+
+async def test_hooks_are_told_of_each_call_that_was_allowed_to_run_however_it_failed(tmp_path: Path) -> None:
+    told = 'cat >> told.jsonl; echo >> told.jsonl; echo \'{"context": "Look into README first."}\''
+    hooks = {
+        "PreToolUse": [{"command": "exit 2", "matcher": "Grep"}],
+        "PostToolUse": [{"command": told}],
+    }
+    edit = {"path": "a.txt", "edits": [{"old_text": "nine", "new_text": "9"}]}
+    calls = [
+        ("read", {"path": "none.txt"}),
+        ("edit", edit),
+        ("shell", {"command": "exit 3"}),
+        ("grep", {"pattern": "x"}),
+    ]
+    replies = [Reply(tool_calls=[ToolCall(*call) for call in calls]), Reply("Done.")]
+    async with stage(tmp_path, *replies, config={"hooks": hooks}, mode="full-access") as it:
+        await it.prompt("Go")
+        read, changed, ran, refused = results(it.server.calls[1].body)
+        for result in (read, changed, ran):
+            assert result.text.endswith("\nLook into README first.")
+        assert refused.text == "A hook refused this call."
+        events = [json.loads(line) for line in (it.folder / "told.jsonl").read_text().splitlines() if line]
+        assert [event["tool_name"] for event in events] == ["Read", "Edit", "Bash"]
+        assert all(event["is_error"] and not event["tool_response"]["success"] for event in events)
+        assert events[0]["tool_output"] == read.text.removesuffix("\nLook into README first.")
