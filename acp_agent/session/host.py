@@ -41,11 +41,12 @@ from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.requests import SessionRequests
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
+from acp_agent.session.telling import Telling
 from acp_agent.session.trusting import SessionTrust
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import AgentSaid, Notice, Option, OptionsUpdated, Update, UsageUpdated
+from acp_agent.turn.updates import AgentSaid, Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
@@ -74,6 +75,7 @@ class SessionHost:
     :ivar requests: makes and measures its requests.
     :ivar run: what the running recipe sets.
     :ivar trust: what of its project may run.
+    :ivar telling: what the user is told beside the conversation.
     :ivar recipes: those of its directory.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
     """
@@ -102,7 +104,7 @@ class SessionHost:
         self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
         self._asked: ActiveModel | None = None
-        self._untold: list[str] = []
+        self.telling = Telling(self)
         self._tasks: TaskGroup | None = None
         self._silent = False
         self._doubted = False
@@ -165,6 +167,8 @@ class SessionHost:
                 learned, usage = self.models.learned(self._asked.name), event.message.usage
                 learned = learned.measures(usage.prompt_tokens, self.requests.estimate(asked))
                 self.models.learn(self._asked.name, learned.accepts(usage.total_tokens))
+        if any(isinstance(event, AssistantAnswered) for event in events):
+            await self.telling.streamed()
 
     async def show(self, update: Update) -> None:
         """Let the user see something, until `fall_silent`."""
@@ -199,6 +203,7 @@ class SessionHost:
 
     async def next_request(self) -> ModelRequest:
         """The request for the next step, after a compaction where one is due."""
+        await self.telling.streamed()  # also where the last answer broke off
         await self.compact_for_hooks()
         active = await self.models.active(self.model)
         await self.compaction.before_request(active)
@@ -238,6 +243,7 @@ class SessionHost:
         """Ask the model that the last `next_request` was made for."""
         if self._asked is None:
             raise RuntimeError("a model was called before a request was made for it")
+        self.telling.streams = True
         return self._asked.provider.stream(request)
 
     def environment(self) -> Environment:
@@ -277,17 +283,8 @@ class SessionHost:
         return answer
 
     async def tell(self, text: str) -> None:
-        """Tell the user what belongs to no answer: as a notice, or in the next turn where the client has none."""
-        if self.client.shows_notices:
-            await self.show(Notice("warning", text))
-        else:
-            self._untold.append(text)
-
-    def take_untold(self) -> tuple[str, ...]:
-        """What could not be told so far."""
-        untold = tuple(self._untold)
-        self._untold.clear()
-        return untold
+        """Tell the user what belongs to no answer."""
+        await self.telling.tell(text)
 
     def events(self) -> AsyncIterator[LoggedEvent]:
         """The whole log."""

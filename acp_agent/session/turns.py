@@ -62,6 +62,10 @@ class SessionTurns:
 
         :raises AgentError: why there is no answer.
         """
+        async with self._host.telling.turn():
+            return await self._answer(ticket)
+
+    async def _answer(self, ticket: Ticket) -> StopReason:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
@@ -161,8 +165,6 @@ class SessionTurns:
         await host.append(UserPrompted(new_id("msg"), parts, sent))
         await host.hooks.add(hooked.context)
         await self._give_title(parts)
-        for text in host.take_untold():
-            await self._note(text)
         stop = await self._work(turn_limits(host.settings, run))
         if stop != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
             await host.compact_for_hooks()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.editors import ZED_BETA
+from support.editors import ZED, ZED_BETA
 from support.models import Reply, ToolCall
 from support.stage import conversation, results, stage
 
@@ -88,3 +88,44 @@ async def test_hooks_are_told_of_each_call_that_was_allowed_to_run_however_it_fa
         assert [event["tool_name"] for event in events] == ["Read", "Edit", "Bash"]
         assert all(event["is_error"] and not event["tool_response"]["success"] for event in events)
         assert events[0]["tool_output"] == read.text.removesuffix("\nLook into README first.")
+
+
+SHH = """grep -q secret && echo '{"decision": "block", "systemMessage": "SHH"}'; true"""
+
+
+async def test_what_hooks_tell_is_shown_in_the_turn_it_belongs_to_and_never_to_the_model(tmp_path: Path) -> None:
+    hooks = {
+        "PreToolUse": [saying(systemMessage="NO LINTER")],
+        "Stop": [saying(systemMessage="TESTS FAIL")],
+        "PreCompact": [{"command": "exit 3", "name": "bad"}],
+        "UserPromptSubmit": [{"command": SHH}],
+    }
+    replies = [READ, Reply("Done. " * 900), Reply("All about carts."), Reply("Two.")]
+    async with stage(tmp_path, *replies, config={"hooks": hooks}) as it:
+
+        async def said(prompt: str) -> str:
+            before = len(it.agent.lines)
+            await it.prompt(prompt)
+            return it.agent.text(since=before)
+
+        first = await said("Go")
+        assert first.index("NO LINTER") < first.index("Done.") < first.index("TESTS FAIL")
+        ids = [id for id, text in it.agent.texts().items() if "TESTS" in text or "LINTER" in text or "Done." in text]
+        assert len(ids) == 3
+        assert "The hook bad (" in await said("/compact")
+        assert "SHH" in await said("My secret is 7.")
+        assert "TESTS FAIL" in await said("Go on")
+        for call in it.server.calls:
+            assert not any(call.mentions(word) for word in ("LINTER", "TESTS", "The hook bad", "SHH"))
+
+
+async def test_what_is_to_be_told_outside_of_a_turn_is_shown_with_the_next_prompt_of_any_kind(tmp_path: Path) -> None:
+    server = {"name": "ide", "command": "/bin/true", "args": [], "env": []}
+    async with stage(tmp_path, editor=ZED) as it:
+        session = await it.agent.new_session(it.folder, mcpServers=[server])
+        await it.agent.wait_update("available_commands_update", session)
+        assert it.agent.text() == ""
+        await it.agent.prompt(session, "/help")
+        assert it.agent.text().count("MCP servers are not supported") == 1
+        await it.agent.prompt(session, "/help")
+        assert it.agent.text().count("MCP servers are not supported") == 1
