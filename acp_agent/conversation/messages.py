@@ -154,7 +154,10 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """One answer of a model, whole or cut off (see `stop_reason`)."""
+    """One answer of a model, whole or cut off (see `stop_reason`).
+
+    :ivar model: `provider/model`; empty where nobody knows.
+    """
 
     id: str
     parts: tuple[AssistantPart, ...]

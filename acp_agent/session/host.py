@@ -154,6 +154,11 @@ class SessionHost:
         return self.run.model or self.context.model
 
     @property
+    def asked_model(self) -> str:
+        """The model that the last request was made for, `provider/model`."""
+        return self.model if self._asked is None else self._asked.name
+
+    @property
     def mode(self) -> str:
         """The permission mode that holds now, the running recipe's included."""
         return self.run.mode or self.context.mode

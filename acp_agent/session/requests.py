@@ -88,7 +88,9 @@ class SessionRequests:
         used = self.used(active)
         answers = (entry.message for entry in reversed(self._host.context.entries))
         newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
-        if self._is_unsure(used, active) or newest is None or newest.model != self._host.model:
+        # Older logs have no name where the default model answered.
+        same = newest is not None and newest.model in (active.name, self._host.model)
+        if not same or self._is_unsure(used, active):
             used = await active.provider.count_tokens(self.request(active)) or 0
         return used if not active.guessed and used * SURE_SHARE > active.budget.window else None
 

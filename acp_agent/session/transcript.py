@@ -64,6 +64,7 @@ class Transcript:
         self._written = 0
         self._cwd = ""
         self._last: str | None = None
+        self._model = ""
         self._lock = anyio.Lock()
 
     async def write(self) -> str:
@@ -87,7 +88,7 @@ class Transcript:
     def _append(self, events: Sequence[LoggedEvent]) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         if not self._written:
-            self._last = None
+            self._last, self._model = None, ""
         flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._written else os.O_TRUNC)
         with os.fdopen(os.open(self._path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
             for event in events:
@@ -130,7 +131,9 @@ class Transcript:
         blocks: list[JsonValue] = [*_blocks(message, self._cwd)]
         content: JsonObject = {"role": role, "content": blocks}
         if isinstance(message, AssistantMessage):
-            content = {"id": message.id, "type": "message", "model": message.model, **content, **_ending(message)}
+            # The provider's own id, as hooks of Claude Code know it; of an answer that broke off, nobody has kept it.
+            self._model = message.model.partition("/")[2] or self._model
+            content = {"id": message.id, "type": "message", "model": self._model, **content, **_ending(message)}
         at = datetime.fromtimestamp(logged.at / 1000, UTC)
         line: JsonObject = {
             "type": role,

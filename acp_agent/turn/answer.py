@@ -71,7 +71,7 @@ async def stream_answer(host: TurnHost, request: ModelRequest) -> AssistantMessa
         answered = await _stream(host, request, streamed)
     finally:
         await streamed.flush()
-    message = AssistantMessage(message_id, _own_parts(answered), host.model, answered.stop_reason, answered.usage)
+    message = AssistantMessage(message_id, _own_parts(answered), host.asked_model, answered.stop_reason, answered.usage)
     await host.append(AssistantAnswered(message))
     return message
 

@@ -52,8 +52,8 @@ class TurnHost(Protocol):
         ...
 
     @property
-    def model(self) -> str:
-        """The model that is asked now, `provider/model`; empty for the default."""
+    def asked_model(self) -> str:
+        """The model that the last request was made for, `provider/model`."""
         ...
 
     @property

@@ -113,7 +113,7 @@ async def _keep_partial(host: TurnHost) -> bool:
     partial = host.context.partial
     if partial is None or not partial.text.strip():
         return False
-    message = AssistantMessage(partial.message_id, (Text(partial.text),), host.model, "context_overflow")
+    message = AssistantMessage(partial.message_id, (Text(partial.text),), host.asked_model, "context_overflow")
     await host.append(AssistantAnswered(message))
     return True
 

@@ -89,6 +89,8 @@ async def test_hooks_written_for_claude_code_guard_change_and_judge_calls(tmp_pa
         assert stops == [("Stop", False), ("Stop", True)]
         transcript = Path(told[-1]["transcript_path"])
         assert "Now run the linter." in transcript.read_text()
+        answers = [line for line in map(json.loads, transcript.read_text().splitlines()) if line["type"] == "assistant"]
+        assert {line["message"]["model"] for line in answers} == {it.server.calls[0].body["model"]}
         assert told[-1]["messages"][-1] == {"role": "assistant", "content": "Linted."}
         await it.agent.request("session/delete", {"sessionId": it.session})
         assert not transcript.exists()
