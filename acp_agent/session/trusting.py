@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
+from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.errors import ConfigError, ToolError
@@ -52,6 +54,7 @@ class SessionTrust:
         self._allowed: dict[Path, str] = {}
         self._here: dict[Path, str] = {}
         self._known: frozenset[Path] = frozenset()
+        self._config: str | None = None
         self._told: set[str] = set()
         self._refused = False
 
@@ -150,10 +153,43 @@ class SessionTrust:
 
     async def _look(self) -> None:
         async with self._lock:
-            settings = self._host.settings
+            settings, wrong = await anyio.to_thread.run_sync(
+                self._with_commands, self._host.settings, abandon_on_cancel=True
+            )
+            self._host.settings = settings
             problem = await anyio.to_thread.run_sync(self._look_at, settings, abandon_on_cancel=True)
-        if problem:
-            await self._tell(problem)
+        for text in filter(None, (wrong, problem)):
+            await self._tell(text)
+
+    def _with_commands(self, settings: Settings) -> tuple[Settings, str]:
+        """The settings with the project's folder, and the commands that its configuration names, as they are now; the
+        rest is as it was when the session was opened.
+
+        :returns: them, and why the commands are left out; empty where they are not.
+        """
+        places = self._services.project_places(settings, self._cwd)
+        project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
+        if project is None:
+            return settings, ""
+        from acp_agent.config.document import DocumentError, read_text
+
+        try:
+            text = read_text(project / CONFIG_FILE, within=project.parent) or ""
+        except DocumentError as error:
+            text = str(error)
+        if text == self._config and project == settings.project:
+            return settings, ""
+        own = tuple(command for command in settings.hooks if command.origin != "project")
+        try:
+            now = self._services.settings(self._cwd).hooks if text else ()
+        except ConfigError as error:
+            self._config = None  # what is wrong may be another file, which is mended before the next prompt
+            return replace(
+                settings, project=project, hooks=own
+            ), f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
+        self._config = text
+        hooks = (*own, *(command for command in now if command.origin == "project"))
+        return replace(settings, project=project, hooks=hooks), ""
 
     def _look_at(self, settings: Settings) -> str:
         """Read what is there, and what of it is allowed.

@@ -262,6 +262,43 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: P
         assert len(questions(it)) == 2
 
 
+async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_runs_and_a_removed_one_is_gone(
+    tmp_path: Path,
+) -> None:
+    def config(word: str) -> str:
+        return f"hooks: {{Stop: [{{command: 'echo {word} >> heard'}}]}}\n"
+
+    folder = repository(tmp_path, {".acp-agent/config.yaml": config("one")})
+    file = folder / ".acp-agent" / "config.yaml"
+    async with stage(tmp_path, script=lambda body: Reply("Done."), files={}) as it:
+
+        async def heard() -> list[str]:
+            await it.prompt("Go")
+            return (it.folder / "heard").read_text().split()
+
+        it.agent.permission_answer = "allow_always"
+        assert await heard() == ["one"]
+        file.write_text(f"max_turn_requests: 50\n{config('one')}")
+        assert await heard() == ["one", "one"]
+        assert len(questions(it)) == 1
+        file.write_text(config("two"))
+        it.agent.permission_answer = "reject_once"
+        assert await heard() == ["one", "one"]
+        assert len(questions(it)) == 2
+        assert "echo two" in json.dumps(questions(it)[1]["content"])
+        file.write_text(config("one"))
+        assert await heard() == ["one", "one", "one"]
+        file.write_text(config("three") + "nonsense: 1\n")
+        assert await heard() == ["one", "one", "one"]
+        assert "config.yaml names are not used. " in it.agent.text()
+        it.agent.permission_answer = "allow_once"
+        file.write_text(config("three"))
+        assert await heard() == ["one", "one", "one", "three"]
+        file.unlink()
+        assert await heard() == ["one", "one", "one", "three"]
+        assert len(questions(it)) == 3
+
+
 async def test_without_a_terminal_the_command_line_runs_nothing_and_says_how_to_allow_it(tmp_path: Path) -> None:
     repository(tmp_path)
     async with stage(tmp_path, Reply("Done."), files={}) as it:
