@@ -13,7 +13,7 @@ import pytest
 from acp_agent.config import load_settings
 from acp_agent.hooks.answers import answer_keys
 from acp_agent.hooks.claude import KEYS, TOOLS
-from acp_agent.hooks.contract import Services
+from acp_agent.hooks.contract import TIME_LIMIT, Services
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.events import (
     ALIASES,
@@ -33,6 +33,8 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.executables import ExecutableHook
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
 from acp_agent.hooks.payload import payload
+from acp_agent.hooks.possible import LIMIT
+from acp_agent.session.session import EXIT_SECONDS
 from support.checkout import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "hooks.md").read_text()
@@ -135,3 +137,9 @@ def test_every_tool_and_key_of_claude_code_stands_on_the_page() -> None:
 def test_every_key_of_an_answer_stands_on_the_page() -> None:
     words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section("What it may answer")))))
     assert answer_keys() - words == {"updatedMCPToolOutput"}
+
+
+def test_the_limits_on_the_page_are_those_that_hold() -> None:
+    assert f"{LIMIT:,} characters" in PAGE
+    assert f"is {TIME_LIMIT:g} seconds where it says nothing else" in PAGE
+    assert f"`session_end` together have {EXIT_SECONDS:g} seconds" in PAGE
