@@ -43,23 +43,23 @@ async def test_what_a_hook_wants_in_the_wrong_place_is_told_once_and_the_rest_of
 async def test_a_hook_is_told_of_the_recipe_that_runs_and_of_none_once_it_is_over(tmp_path: Path) -> None:
     names = ("user_message_send", "before_compaction", "turn_end", "after_compaction", "SessionStart", "SessionEnd")
     hooks = {name: [{"command": "cat >> told.jsonl; echo >> told.jsonl"}] for name in names}
-    replies = [Reply("Explained. " * 600), Reply("All about carts."), Reply("Done.")]
+    replies = [Reply("Explained. " * 600), Reply("Done."), Reply("All about carts.")]
     async with stage(tmp_path, *replies, config={"hooks": hooks}) as it:
         await it.prompt("/explain a.txt")
-        await it.prompt("/compact")
         await it.prompt("Go on")
+        await it.prompt("/compact")
         await it.agent.request("session/close", {"sessionId": it.session})
         told = [json.loads(line) for line in (it.folder / "told.jsonl").read_text().splitlines() if line]
         assert [(each["event"], each["invoked_by"], each["turn_number"]) for each in told] == [
             ("session_start", "", 1),
             ("user_message_send", "explain", 1),
             ("turn_end", "explain", 1),
+            ("user_message_send", "", 1),
+            ("turn_end", "", 1),
             ("before_compaction", "compact", 1),
             ("turn_end", "compact", 1),
             ("after_compaction", "compact", 1),
             ("session_start", "compact", 1),
-            ("user_message_send", "", 1),
-            ("turn_end", "", 1),
             ("session_end", "", 1),
         ]
 
