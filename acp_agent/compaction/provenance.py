@@ -19,7 +19,8 @@ from collections.abc import Container, Iterator
 
 from acp_agent.compaction.claims import claims, is_supported
 from acp_agent.compaction.provenance_flags import Flag, FlagKind, Unmarked, mark, mend_request, unmark
-from acp_agent.compaction.provenance_pieces import CITATION, Layout, Piece, is_coded, pieces
+from acp_agent.compaction.provenance_names import is_coded
+from acp_agent.compaction.provenance_pieces import CITATION, Layout, Piece, pieces
 from acp_agent.compaction.provenance_source import Source
 
 __all__ = ["Flag", "Source", "check", "cited", "mark", "mend_request", "unknown_citations", "unmark"]
@@ -112,7 +113,7 @@ def _failing(piece: Piece, source: Source) -> Iterator[tuple[int, int, FlagKind]
 
 def _stands(piece: Piece, source: Source) -> bool:
     if piece.parts:
-        return source.has_phrase(piece.value)
+        return source.has_phrase(piece.value) or (piece.kind == "number" and source.has_number(piece.value))
     match piece.kind:
         case "path":
             return source.has_path(piece.value)

@@ -1,6 +1,6 @@
 """How numbers are written: which words of a summary are numbers, what they count, and how else each may be written.
 
-It does not know where a number is looked up. Dates, exponents and numbers in hexadecimal, octal or binary are each one
+It does not know what is looked up, nor why. Dates, exponents and numbers in hexadecimal, octal or binary are each one
 number; what a sign does to a number is not told apart, since a summary writes `-17` for seventeen deleted lines.
 """
 
@@ -10,16 +10,28 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-NUMBER = re.compile(r"[vV]?(\d[\d_.,'’\u00a0\u202f]*)([^\W\d_]{0,8})")
+NUMBER = re.compile(r"(?:[vV]|L(?=\d+\Z))?(\d[\d_.,'’\u00a0\u202f]*)([^\W\d_]{0,8})")
 RANGE = re.compile(r"L?\d[\d.]*(?:-L?\d[\d.]*)+")
 RATIO = re.compile(r"\d[\d.,'’\u00a0\u202f]*(?:/[+-]?\d[\d.,'’\u00a0\u202f]*)+")
 """`37/40`, and what else is numbers with slashes alone."""
 _GROUPED = r"\d{1,3}(?:[,'’\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
 GROUPED = rf"(?:\d{{1,9}}/)?{_GROUPED}(?:/(?:{_GROUPED}|\d+))*"
 """A number with marks between its thousands, also as a part of a ratio."""
+WITH_COMMA = r"(?:\d{1,3}(?:\.\d{3})+|\d{1,18}),\d{1,2}(?!\d)[^\W\d_]{0,8}(?!\w|[.,]\d)"
+"""A number with a comma before its decimals, or two numbers of a list."""
+UNIT_AFTER = re.compile(
+    r"[ \u00a0\u202f]?(?:%|(?:[munµ]s|s|sec|seconds?|min|minutes?|h|hours?|days?|[kKMGT]i?B|bytes|tokens|px)\b)"
+)
+_UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)|T\d")
+_ZEROS = re.compile(r"0+")
+_NO_DECIMALS = re.compile(r"\.0{1,2}(?!\d)")
+_REST_OF_VERSION = re.compile(r"(?!\.\d{3}\.\d{3})\.\d{1,3}\.\d{1,3}(?!\.?\d)")
+_SECONDS = re.compile(r"\d:\d\d:\Z")
 _DATE = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d\d?)([/.])(\d\d?)\6(\d{4})")
 _RADIX = re.compile(r"0(?:[xX][\da-fA-F_]{2,}|[oO][0-7_]{2,}|[bB][01_]{2,})")
 _EXPONENT = re.compile(r"\d+(?:\.\d+)?[eE][+-]?\d{1,3}")
+_SCIENTIFIC = re.compile(r"(?<![\w.])\d{1,40}(?:\.\d{1,40})?[eE][+-]?\d{1,3}(?!\w|\.\d)")
+_VALUE = re.compile(r"\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
 _LARGEST_EXPONENT = 30
 _TALLY_AFTER = re.compile(
     r"[*_]{0,3}[ \u00a0](?:of (?:the )?\d+ )?(?:(?:cases?|checks?|compiler|integration|lint|more|new|other|"
@@ -69,6 +81,35 @@ def none_failed(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
+def ends(text: str, at: int, end: int) -> bool:
+    """Whether a number that was found at `[at, end)` of a text ends there, as far as its value goes.
+
+    A unit may follow, the rest of a version (`3.11` and `v18` of `3.11.4` and `v18.17.0`), and the parts of a second.
+    Zeros at the end of decimals may only where a unit follows, since `3.10` may be a version that `3.1` is not.
+    """
+    if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
+        if "." in text[at:end] or text[at - 1 : at] in ("v", "V") or _REST_OF_VERSION.match(text, end):
+            return True
+        zeros = _NO_DECIMALS.match(text, end)
+        return _SECONDS.search(text, max(0, at - 5), at) is not None or (
+            zeros is not None and UNIT_AFTER.match(text, zeros.end()) is not None
+        )
+    if _UNIT.match(text, end):
+        return True
+    zeros = _ZEROS.match(text, end) if "." in text[at:end] or "," in text[at:end] else None
+    return zeros is not None and UNIT_AFTER.match(text, zeros.end()) is not None
+
+
+def scientific(text: str) -> Iterator[Decimal]:
+    """The values of the numbers with an exponent in a text, of which there are too many notations to look for each."""
+    return (Decimal(match[0]) for match in _SCIENTIFIC.finditer(text))
+
+
+def value(number: str) -> Decimal | None:
+    """What a number is worth; None where it is more than digits, a point and an exponent."""
+    return Decimal(number) if _VALUE.fullmatch(number) else None
+
+
 def written(number: str) -> tuple[str, ...]:
     """A number as it is, and as else the same number may be written; none is rounded."""
     return tuple(dict.fromkeys([number, *_otherwise(number)]))
@@ -88,14 +129,22 @@ def _otherwise(number: str) -> Iterator[str]:
         if abs(int(re.split("[eE]", number)[1])) > _LARGEST_EXPONENT:
             return
         number = f"{Decimal(number).normalize():f}"
+    if re.fullmatch(WITH_COMMA, number):
+        number = number.replace(".", "").replace(",", ".")
     whole = re.sub(r"(?<=\d)[,_'’\u00a0\u202f ](?=\d{3}(?!\d))", "", number)
     yield whole
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", whole):
         whole = whole.replace(".", "")
         yield whole
     if whole.isdecimal() and 3 < len(whole) < 40:
-        for mark in ",_. ":
+        for mark in ",_. '":
             yield f"{int(whole):,}".replace(",", mark)
+    integer, _, decimals = whole.partition(".")
+    if integer.isdecimal() and decimals.isdecimal() and len(integer) < 40:
+        yield f"{integer},{decimals}"
+        if len(integer) > 3:
+            for mark, point in (",.", ".,", " ,", " .", "_.", "'."):
+                yield f"{int(integer):,}".replace(",", mark) + point + decimals
 
 
 def _dates(date: re.Match[str]) -> Iterator[str]:

@@ -15,7 +15,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.compaction.provenance_numbers import GROUPED, NUMBER, RANGE, RATIO, counted, is_whole, none_failed
+from acp_agent.compaction.provenance_names import CODE_WORD, NAMES, is_coded, is_digest, is_path
+from acp_agent.compaction.provenance_numbers import (
+    GROUPED,
+    NUMBER,
+    RANGE,
+    RATIO,
+    UNIT_AFTER,
+    WITH_COMMA,
+    counted,
+    is_whole,
+    none_failed,
+)
 from acp_agent.compaction.sections import Block, blocks
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "url", "quote"]
@@ -28,32 +39,9 @@ _URL = re.compile(r"\b[a-zA-Z][\w+.-]{1,15}://[^\s<>\"`“”„«»\x00]+")
 _LINK = re.compile(r"!?\[[^\[\]\n]*\](?:\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?: \"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
 _AUTOLINK = re.compile(r"<[a-zA-Z][\w+.-]{1,15}:[^\s<>]*>")
 _QUOTE = re.compile(r"\"([^\"]*)\"|“([^“”\"]*)[”\"]|„([^„“”\"]*)[“”\"]|«([^«»]*)»")
-_ATOM = re.compile(rf"{GROUPED}|[\w./~@+$-]+")
+_ATOM = re.compile(rf"{GROUPED}|{WITH_COMMA}|[\w./~@+$-]+")
 _EMPHASISED = re.compile(r"(_{2,3})(\d[\w./-]*[^_])\1")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HASH = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
-_UNIT_AFTER = re.compile(
-    r"[ \u00a0\u202f]?(?:%|(?:[munµ]s|s|sec|seconds?|min|minutes?|h|hours?|days?|[kKMGT]i?B|bytes|tokens|px)\b)"
-)
-_CODED = re.compile(
-    r"(?!(?:AES|BASE|CP|ES|GMT|GPT|IEEE|ISO|L|MD|RSA|SHA|UTC|UTF|WIN|X)-?\d)"
-    r"(?:[A-Z]{1,8}\d{2,6}|[A-Z][A-Z\d]{1,9}(?:-\d{1,7}){1,2})"
-)
 _ORDINALS = ("st", "nd", "rd", "th")
-_CODE_WORD = re.compile(r"\w*[a-z\d]_\w*|_+[a-zA-Z]\w*|[A-Z][A-Z\d]*_\w+|[A-Z]+[a-z\d]+[A-Z]\w*|[a-z]+[A-Z]\w*")
-_KNOWN_EXTENSIONS = """
-bash bat bazel bin c cc cfg cjs clj cmake conf cpp cs css csv cts cxx db dart diff ex exs fish fs gif go gql gradle
-graphql h hh hpp hs html ini ipynb java jpeg jpg js json jsonl jsx kt kts less lock log lua m md mdx mjs ml mts nix
-patch pdf php pl png po proto ps1 py pyc pyi pyx r rb rs rst sass scala scss sh sql sqlite svelte svg swift tar tex tf
-toml ts tsv tsx txt vim vue wasm xhtml xml yaml yml zig zip zsh
-"""
-_EXTENSIONS = frozenset(_KNOWN_EXTENSIONS.split())
-_PRODUCTS = """
-JavaScript TypeScript CoffeeScript GitHub GitLab BitBucket OpenAI DeepSeek macOS iOS iPadOS PyPI PyCharm LaTeX
-PostgreSQL MySQL SQLite MongoDB GraphQL NumPy SciPy PyTorch TensorFlow WebSocket YouTube LinkedIn IntelliJ Node.js
-Next.js Vue.js Express.js e.g i.e HTTP/1.0 HTTP/1.1 24/7
-"""
-_NAMES = frozenset(_PRODUCTS.split())
 _SHORTEST_QUOTE = 2
 
 
@@ -139,11 +127,6 @@ def pieces(text: str, layout: Layout) -> Iterator[Piece]:
         for piece in _atoms(rest, start):
             if not heading or piece.kind == "path":
                 yield piece
-
-
-def is_coded(name: str) -> bool:
-    """Whether an identifier is a code of letters and a number, such as `TS2345`, `CVE-2031-1234` and `PROJ-77`."""
-    return _CODED.fullmatch(name) is not None
 
 
 def _code_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -239,7 +222,7 @@ def _atoms(text: str, offset: int, *, code: bool = False) -> Iterator[Piece]:
         if re.match(r"-\d", bare):
             bare = bare[1:]
         start += len(trimmed) - len(bare)
-        if bare and bare not in _NAMES:
+        if bare and bare not in NAMES:
             yield from _classified(text, bare, start, offset, code)
 
 
@@ -247,12 +230,14 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
     def piece(kind: Kind, value: str, first: int = start) -> Piece:
         return Piece(kind, offset + first, offset + first + len(value), value, code)
 
-    if _UUID.fullmatch(said) or (_HASH.fullmatch(said) and not NUMBER.fullmatch(said)) or is_coded(said):
+    if is_digest(said) or is_coded(said):
         yield piece("identifier", said)
     elif is_whole(said):
         yield piece("number", said)
     elif RATIO.fullmatch(said):
-        yield from _ratio(text, said, start, offset, code)
+        yield from _parted(text, said, "/", start, offset, code)
+    elif re.fullmatch(WITH_COMMA, said):
+        yield from _parted(text, said, ",", start, offset, code)
     elif RANGE.fullmatch(said):
         at = start
         for part in said.split("-"):
@@ -265,7 +250,7 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
     elif said.startswith("--"):
         if re.fullmatch(r"--[a-zA-Z][\w-]*", said):
             yield piece("identifier", said)
-    elif _is_path(said, code):
+    elif is_path(said, code):
         if text[start - 1 : start] != "<":  # a closing tag
             yield piece("path", said)
     else:
@@ -282,8 +267,8 @@ def _classified(text: str, said: str, start: int, offset: int, code: bool) -> It
             if name.isdecimal() and not code:
                 continue
             dotted = "." in name and all(len(part) > 1 for part in name.split(".")) and not code
-            named = (code and len(name) > 1) or called or dotted or _CODE_WORD.fullmatch(name) or is_coded(name)
-            if named and name not in _NAMES and not name.strip("_").isdecimal():
+            named = (code and len(name) > 1) or called or dotted or CODE_WORD.fullmatch(name) or is_coded(name)
+            if named and name not in NAMES and not name.strip("_").isdecimal():
                 yield piece("identifier", name, first)
 
 
@@ -300,12 +285,12 @@ def _is_number(said: str, name: str, at: int) -> bool:
     return NUMBER.fullmatch(name) is not None or is_whole(name)
 
 
-def _ratio(text: str, said: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
-    """Numbers with slashes between them: one piece, as a whole or by each of its numbers."""
+def _parted(text: str, said: str, mark: str, start: int, offset: int, code: bool) -> Iterator[Piece]:
+    """Numbers with slashes or a comma between them: one piece, as a whole or by each of its numbers."""
     end = start + len(said)
     parts: list[Piece] = []
     at = start
-    for part in said.split("/"):
+    for part in said.split(mark):
         number = part.lstrip("+-")
         counts = counted(text, start, end) if at == start else ""
         parts += _numbers(text, number, at + len(part) - len(number), offset, code, counts)
@@ -330,21 +315,5 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool, counts: 
     uncounted = {"error": "1", "pass": "0"}.get(counts)
     if counts == "exit" or (counts and digits == 1 and number != uncounted):
         yield Piece("number", offset + first, offset + first + len(number), number, code, counts)
-    elif digits > 1 or unit or _UNIT_AFTER.match(text, start + len(said)):
+    elif digits > 1 or unit or UNIT_AFTER.match(text, start + len(said)):
         yield Piece("number", offset + first, offset + first + len(number), number, code)
-
-
-def _is_path(said: str, code: bool) -> bool:
-    """Whether a word is a path: by its beginning, its end, an extension, or (with a slash) by looking like code."""
-    last = said.rstrip("/").rpartition("/")[2]
-    stem, dot, extension = last.rpartition(".")
-    named = bool(dot and stem and extension.lower() in _EXTENSIONS)
-    if "/" not in said:
-        return named or bool(re.fullmatch(r"\.[a-zA-Z][\w.-]{2,}", said))
-    if not re.search(r"\w", said) or said.replace("/", "").isdecimal():
-        return False
-    if named or code or said.startswith(("/", "./", "../", "~/")) or said.endswith("/"):
-        return len(said.strip("/.~")) > 1
-    return bool(dot and stem and re.fullmatch(r"[a-zA-Z]\w{0,7}", extension)) or (
-        bool(re.search(r"[a-z]_[a-z]|\w-\w", said)) and not re.search(r"[A-Z]", said)
-    )

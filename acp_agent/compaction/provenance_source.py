@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate
 from typing import assert_never
 
 from acp_agent.compaction.provenance_none import is_run, said_of_none
-from acp_agent.compaction.provenance_numbers import written
+from acp_agent.compaction.provenance_numbers import ends, scientific, value, written
 from acp_agent.compaction.provenance_texts import said_by, texts_of
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
@@ -27,9 +28,9 @@ from acp_agent.conversation.messages import (
 )
 
 WORD = re.compile(r"\w+")
-_LEADING_DIGITS = re.compile(r"[vVL]?(\d+)")
+_LEADING_DIGITS = re.compile(r"(?:\A[vVL]?|(?<=\d)T)(\d+)")
 _DIGEST = re.compile(r"[0-9a-f]{7,40}")
-_UNIT = re.compile(r"[^\W\d_]{0,8}(?!\w)|T\d")
+_COLOUR = re.compile(r"(?:[\da-fA-F]{3,4}){1,2}")
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛", "'") | {"…": "..."})
 _ELLIPSIS = re.compile(r"\[?\.\.\.\]?")
 _MARKED = re.compile(r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|\S+) \[unverified\]")
@@ -67,7 +68,8 @@ class Source:
     :ivar text: all of them, white space collapsed, one line each.
     :ivar folded: the same without case, emphasis and code marks, for quotes of prose.
     :ivar words: the words of each text, and `ends` where the next text begins in `text`.
-    :ivar digits: numbers at the beginning of words such as `30s` and `v3`.
+    :ivar digits: numbers at the beginning of words such as `30s` and `v3`, and behind the `T` of a time.
+    :ivar scientific: the values of numbers with an exponent.
     :ivar said: what the user said, oldest first.
     :ivar none: of `fail` and `error` what some result says that there was none of, in whatever words.
     """
@@ -78,6 +80,7 @@ class Source:
     ends: tuple[int, ...]
     all_words: frozenset[str]
     digits: frozenset[str]
+    scientific: frozenset[Decimal]
     said: tuple[Said, ...]
     user_folded: str
     none: frozenset[str]
@@ -142,7 +145,8 @@ class Source:
             words=words,
             ends=ends,
             all_words=all_words,
-            digits=frozenset(found[1] for word in all_words if (found := _LEADING_DIGITS.match(word))),
+            digits=frozenset(digits for word in all_words for digits in _LEADING_DIGITS.findall(word)),
+            scientific=frozenset(scientific(text)),
             said=tuple(said),
             user_folded=_fold("\n".join(_normal(one.text) for one in said)),
             none=said_of_none(ran),
@@ -152,9 +156,11 @@ class Source:
         """Whether an identifier occurs: as it is; or, a dotted one, as a path, or with all its parts in one text.
 
         The last is how a summary names a method (`Class.method`) of which the source shows the class's code. A commit
-        or digest may stand for a longer one.
+        or digest may stand for a longer one, and the case of a colour such as `#FF00AA` does not count.
         """
         words = WORD.findall(name)
+        if _COLOUR.fullmatch(name) and any(self.has_phrase(f"#{form}") for form in (name.lower(), name.upper())):
+            return True
         if _DIGEST.fullmatch(name) and self._stands(name, lambda at, _: not _wordy(self.text, at - 1)):
             return True
         if not words or not self._knows(words):
@@ -210,7 +216,7 @@ class Source:
 
         The beginning of a version (`3.11` of `3.11.4`) counts, the beginning of a decimal does not.
         """
-        return any(self._has_number(form) for form in written(number))
+        return value(number) in self.scientific or any(self._has_number(form) for form in written(number))
 
     def has_count(self, number: str, what: str) -> bool:
         """Whether a number occurs right beside a word for what it counts, as in `7 failed` and `exit status: 1`.
@@ -227,20 +233,19 @@ class Source:
 
     def _has_number(self, number: str, beside: Callable[[int, int], bool] = lambda _, __: True) -> bool:
         text = self.text
-        decimal = "." in number
 
         def stands(at: int, end: int) -> bool:
             before, further = text[at - 1 : at], text[at - 2 : at - 1] if at > 1 else ""
             if before in tuple("vVL"):
                 if _wordy(text, at - 2):
                     return False
+            elif before == "T" and further.isdecimal():
+                pass  # the time of an ISO date
             elif _wordy(text, at - 1) or (before == "." and further.isdecimal()):
                 return False
-            if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
-                return decimal
-            return _UNIT.match(text, end) is not None and beside(at, end)
+            return ends(text, at, end) and beside(at, end)
 
-        words = WORD.findall(number)
+        words = WORD.findall(number)[: 1 if "." in number or "," in number else None]
         return all(word in self.all_words or word in self.digits for word in words) and self._stands(number, stands)
 
     def _has_path(self, path: str, *, bare: bool = False) -> bool:

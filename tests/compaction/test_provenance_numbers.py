@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -64,6 +65,58 @@ def test_a_number_that_is_not_in_the_source_is_flagged_in_whatever_form(summary:
 )
 def test_a_number_of_the_source_is_not_flagged_in_another_form(summary: str) -> None:
     assert _flags(summary) == []
+
+
+LOG = """\
+2026-05-01T10:37:55.123Z GET /cart 200, p99=12.50ms, load 98.6%, 98,76 EUR, 12.00ms, peak 40,25 %
+2026-05-02T23:41:07Z node v18.17.0, ruff-22.16.4, 10.20.30.40, 27.05.2026, 64.123.456 rows, Python 3.10, mean 31.5
+lr 1e-05 for 3.0e+02 steps, 12.345,67 and 9,876.54, lines 71,85; a #ff00aa b #A1B2C3
+"""
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "At 10:37:55 and 23:41:07, at 10:37, 10:37:55.123",
+        "Node 18, Node 18.17, Node v18.17, ruff 22",
+        "p99 12.5 ms, 12.5ms, 12.50 ms, 12 ms",
+        "98,6 %, 98.6 %, 98.76 EUR, 98,76 EUR, 40.25 %, `98,6`",
+        "1e-5, 1e-05, 1E-5, 0.00001, 300 steps, 3e2",
+        "12345.67, 12,345.67, 12.345,67, 12 345,67, 12345,67, 9876.54, 9876,54, 9.876,54, 9'876.54",
+        "lines 71,85, lines 85,71, and 1,2",
+        "`#FF00AA`, `#a1b2c3`, #FF00AA",
+    ],
+)
+def test_a_number_of_a_log_is_found_in_the_form_that_a_reader_would_give_it(summary: str) -> None:
+    assert _flags(summary, LOG) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "flags"),
+    [
+        ("At 10:38:56", ["38", "56"]),
+        ("Node 17, step 30, 64 rows, day 27", ["17", "30", "64", "27"]),
+        ("12.4 ms, 12.05 ms, Python 3.1, mean 31.50", ["12.4", "12.05", "3.1", "31.50"]),
+        ("98,7 %, 97.6 %, 40,2 %", ["98,7", "97.6", "40,2"]),
+        ("1e-6, 0.0001, 301 steps", ["1e-6", "0.0001", "301"]),
+        ("12345.68, 12.345,68, 12346,67", ["12345.68", "12.345,68", "12346,67"]),
+        ("lines 71,86", ["71,86"]),
+        ("`#FF00AB`, `#a1b2c4`", ["#FF00AB", "#a1b2c4"]),
+    ],
+)
+def test_another_number_than_the_logs_is_flagged_however_near_it_is(summary: str, flags: list[str]) -> None:
+    assert _flags(summary, LOG) == flags
+
+
+@given(st.decimals(1, 10**6, places=3), st.sampled_from(["{:,}", "{}"]), st.booleans())
+def test_decimals_are_looked_up_whichever_marks_stand_in_them(number: Decimal, form: str, comma: bool) -> None:
+    number = number if number % 1 else number + Decimal("0.125")
+    marks = str.maketrans(",.", ".,")
+    plain = f"{number:.2f}"
+    said = form.format(Decimal(plain))
+    assert _flags(f"It is {said.translate(marks) if comma else said}.", f"it is {plain} in all") == []
+    assert _flags(f"It is {plain}.", f"it is {said.translate(marks) if comma else said} in all") == []
+    assert _flags(f"It is {plain}.", f"it is {Decimal(plain) + 1} in all") == [plain]
 
 
 @given(st.integers(10, 10**9), st.integers(10, 10**9), st.sampled_from(["{}/{}", "{:,}/{:,}", "{}/-{}", "+{}/-{}"]))
