@@ -3,7 +3,8 @@
 The measure: the content words of the sentence (no stop words, no case, at most five letters of each, no plural `s`)
 that also stand in one message of the user, as a share of all of them; at least `SUPPORTED` of them must. Words that
 only a tool or the assistant wrote do not count, except that a "yes" of the user takes in what the assistant had said
-before it. What stands in quotation marks must be found in the user's words as it is.
+before it, and so does a "no" where the user is said to have refused. A refusal needs a message that denies something
+besides. What stands in quotation marks must be found in the user's words as it is.
 
 What it says that the user did *not* ask for is a claim as well, which `provenance_denials` judges.
 
@@ -24,9 +25,12 @@ from acp_agent.compaction.provenance_words import (
     AGREED,
     ALL_STOP_WORDS,
     ALSO,
+    DECLINES,
     NEGATED,
+    NO,
     NOT_SO,
     PATTERNS,
+    REJECTED,
     STOP_WORDS,
     SUPPOSED,
     YES,
@@ -94,11 +98,12 @@ def is_supported(claim: Claim, source: Source) -> bool:
     if not wanted:
         return bool(source.said)
     foreign: list[Said] = []
+    refused = claim.language == "en" and REJECTED.search(claim.text) is not None
     for said in source.said:
         text = said.text
-        if AGREED.search(claim.text) and YES.match(text):
+        if (AGREED.search(claim.text) and YES.match(text)) or (refused and NO.match(text)):
             text = f"{said.before}\n{text}"
-        if len(wanted & _keys(text)) >= SUPPORTED * len(wanted):
+        if len(wanted & _keys(text)) >= SUPPORTED * len(wanted) and (not refused or DECLINES.search(said.text)):
             return True
         if _language(text) not in ("", claim.language):
             foreign.append(said)

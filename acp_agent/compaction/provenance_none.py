@@ -1,4 +1,4 @@
-"""Whether what ran says that nothing failed, or that there was no error, where it does not print a zero.
+"""Whether what ran says that nothing failed, that there was no error or that nothing passed, where it prints no zero.
 
 Few tools do: a run of tests that passed says how many passed, a compiler says nothing but its exit status.
 """
@@ -16,6 +16,7 @@ _PASSED = (
     r"\b\d+ (?:tests? )?(?:pass(?:ed|es|ing)?|ok|succeeded)\b|\bpass(?:ed|es|ing)?[:=] ?\d|(?-i:\bOK\b)|"
     r"\btest result: ok\b|^ok\s+\S+\s+[\d.]+s|(?-i:^PASS\b)|\ball (?:\d+ )?tests? (?:have )?pass(?:ed)?\b"
 )
+_ANY_PASSED = re.compile(_PASSED, re.IGNORECASE | re.MULTILINE)
 _WELL = {
     "fail": re.compile(rf"{_PASSED}|\b(?:no|without|zero) (?:\w+ )?fail", re.IGNORECASE | re.MULTILINE),
     "error": re.compile(
@@ -31,15 +32,19 @@ _ILL = re.compile(
     re.IGNORECASE,
 )
 """How the same line says that all did not go well."""
+_ALL_ILL = re.compile(r"(?<![\d.])[1-9]\d* (?:tests? )?failed\b|\bno tests (?:ran|found)\b", re.IGNORECASE)
 
 
 def said_of_none(results: Iterable[str]) -> frozenset[str]:
-    """Of `fail` and `error` those of which some result says that there was none.
+    """Of `fail`, `error` and `pass` those of which some result says that there was none.
 
     :param results: what tools printed, and what is recorded of it.
     """
     texts = tuple(results)
-    return frozenset(what for what in _WELL if any(_goes_well(text, what) for text in texts))
+    none = {what for what in _WELL if any(_goes_well(text, what) for text in texts)}
+    if any(_ALL_ILL.search(text) and not _ANY_PASSED.search(text) for text in texts):
+        none.add("pass")
+    return frozenset(none)
 
 
 def is_run(call: ToolCall | None) -> bool:

@@ -39,9 +39,17 @@ _TALLY_AFTER = re.compile(
 )
 _TALLY_BEFORE = re.compile(r"\b(?P<kind>pass|fail|error)(?:ed|ing|ures|s)?(?:: ?|=)[*_]{0,3}\Z", re.IGNORECASE)
 _EXIT_BEFORE = re.compile(
-    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\breturn code[ :=]{1,2}-?\Z",
+    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\brc ?[:=] ?-?\Z|"
+    r"\breturn(?:ed)? (?:code|status)(?: of| was| is)?[ :=]{1,2}[*_]{0,3}-?\Z",
     re.IGNORECASE,
 )
+_RETURNED = re.compile(
+    r"\b(?:build|command|compiler|job|linter|make|process|program|pytest|run|script|shell|suite|tests?)\b"
+    r"[^.,;:\n]{0,24} returned [*_]{0,3}-?\Z",
+    re.IGNORECASE,
+)
+_OF_WHICH = re.compile(r"[*_]{0,3} (?!(?:after|again|and|as|because|but|for|in|on|so|there|when|which|with)\b)[a-z]")
+"""Behind a number, a word for what there are so many of."""
 _NONE_FAILED = re.compile(
     r"\b(?:(?:no|zero) (?:\w+ )?tests? (?:have |has )?failed|none (?:of (?:the tests|them) )?failed|"
     r"(?:(?:no|zero)(?: \w+)?|without(?: any)?) (?:failing tests|test failures)|zero failures)\b",
@@ -67,6 +75,8 @@ def counted(text: str, start: int, end: int) -> str:
     """What the number at `[start, end)` counts, where that can be told: `pass`, `fail`, `error`, or `exit`."""
     begin = max(0, start - _BEFORE)
     if _EXIT_BEFORE.search(text, begin, start):
+        return "exit"
+    if _RETURNED.search(text, max(0, start - 2 * _BEFORE), start) and not _OF_WHICH.match(text, end):
         return "exit"
     match = _TALLY_BEFORE.search(text, begin, start)
     if match is None and not _NAMED_BY_NUMBER.search(text, begin, start):

@@ -311,9 +311,8 @@ def _numbers(text: str, said: str, start: int, offset: int, code: bool, counts: 
     if counts is None:
         counts = counted(text, start, start + len(said))
     digits = len(re.sub(r"\D", "", number))
-    # Few tools count a single error, or say that nothing has passed.
-    uncounted = {"error": "1", "pass": "0"}.get(counts)
-    if counts == "exit" or (counts and digits == 1 and number != uncounted):
+    uncounted = counts == "error" and number == "1"  # few tools count a single one
+    if counts == "exit" or (counts and digits == 1 and not uncounted):
         yield Piece("number", offset + first, offset + first + len(number), number, code, counts)
     elif digits > 1 or unit or UNIT_AFTER.match(text, start + len(said)):
         yield Piece("number", offset + first, offset + first + len(number), number, code)

@@ -71,7 +71,7 @@ class Source:
     :ivar digits: numbers at the beginning of words such as `30s` and `v3`, and behind the `T` of a time.
     :ivar scientific: the values of numbers with an exponent.
     :ivar said: what the user said, oldest first.
-    :ivar none: of `fail` and `error` what some result says that there was none of, in whatever words.
+    :ivar none: of `fail`, `error` and `pass` what some result says that there was none of, in whatever words.
     """
 
     text: str

@@ -12,7 +12,7 @@ _EN_VERBS = (
     "clarifie[sd]|complain(?:s|ed)?|confirm(?:s|ed)?|decide[sd]?|decline[sd]?|demand(?:s|ed)?|dislikes?|"
     "emphasi[sz]e[sd]?|expect(?:s|ed)?|explain(?:s|ed)?|forbade|forbids?|gave|insist(?:s|ed)?|instruct(?:s|ed)?|"
     "like[sd]?|mention(?:s|ed)?|need(?:s|ed)?|note[sd]|object(?:s|ed)|order(?:s|ed)|permit(?:s|ted)?|pointed out|"
-    "prefer(?:s|red)?|reject(?:s|ed)?|remind(?:s|ed)|report(?:s|ed)?|request(?:s|ed)?|require[sd]?|said|says|"
+    "prefer(?:s|red)?|refuse[sd]?|reject(?:s|ed)?|remind(?:s|ed)|report(?:s|ed)?|request(?:s|ed)?|require[sd]?|said|says|"
     "specifie[sd]|state[sd]|stresse[sd]|suggest(?:s|ed)?|tells?|told|want(?:s|ed)?|warn(?:s|ed)|wish(?:es|ed)?|"
     "would (?:like|prefer|rather)"
 )
@@ -34,14 +34,16 @@ PATTERNS = {
         r"|\b(?:the|our) (?:developer|owner|human)(?: \w+ly| also| then)? (?:requested|requests|told|wants)\b"
         r"|\b(?:we|I)(?: (?:was|were)|['’]ve been| ha(?:ve|d) been)(?: also| then| \w+ly)? (?:asked|instructed|ordered|"
         r"requested|told)\b"
-        r"|\bas (?:was )?(?:\w+ly )?(?:agreed(?: upon| on)?|asked(?: for)?|instructed|ordered|requested)\b"
+        r"|\bas (?:was |we |we had )?(?:\w+ly )?(?:agreed(?: upon| on)?|asked(?: for)?|instructed|ordered|requested)\b"
         r"(?! (?:by|in|from|with)\b)"
-        r"|\b(?:agreed|agreement|arranged|settled) with the (?:user|developer|owner|client)\b"
+        r"|\b(?:agreed|agreement|arranged|discussed|settled) with the (?:user|developer|owner|client)\b"
         r"|\b(?:we|I)(?: ha(?:ve|d)|['’]ve)?(?: also| then)? agreed (?:on|that|to|upon)\b|\bit was agreed\b"
+        r"|\bit (?:was|has been) (?:\w+ly )?(?:asked|demanded|ordered|requested) (?:that|to)\b"
+        r"|\bthe (?:original |initial )?request (?:is|was) (?:that\b|to (?!(?:a|an|be|our|that|the|this)\b)[a-z]+ )"
         r"|\bthe (?:assignment|job|task)s? (?:(?:that|which|as) )?(?:(?:was|were) )?(?:assigned|given|set)\b"
         r"|\bthe (?:assigned|given) (?:assignment|job|task)s? (?:is|was|are|were)\b"
-        r"|\bthe (?:assignment|task)\W{0,4}(?:(?: (?:is|was))?:\W| (?:is|was) to (?!be\b))"
-        r"|\b(?:according to|per) the user\b",
+        r"|\b(?:my|our|the|your) (?:assignment|task)\W{0,4}(?:(?: (?:is|was))?:\W| (?:is|was) to (?!be\b))"
+        r"|\b(?:according to|per) the user\b|\b(?:demands?|instructions?|orders?|requests?|wish(?:es)?) of the user\b",
         re.IGNORECASE,
     ),
     "de": re.compile(
@@ -50,7 +52,7 @@ PATTERNS = {
         r"forderte|gefordert|entschied|entschieden|bevorzugt|bevorzugte|besteht|bestand|bestanden|genehmigt|"
         r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht|angefordert|angeordnet|"
         r"angewiesen|beschlossen|erbeten|festgelegt|freigegeben|gebilligt|untersagt|vereinbart|vorgegeben|vorgeschlagen|"
-        r"zugestimmt)\b"
+        r"zugestimmt|gewählt|wählte|ausgewählt|lehnte)\b"
         r"|\b(?:Anforderung(?:en)?|Anweisung(?:en)?|Auftrag|Bitten?|Einverständnis|Entscheidung(?:en)?|Freigabe|"
         r"Genehmigung|Regeln?|Verlangen|Vorgaben?|Wunsche?s?|Wünschen?|Zustimmung) (?:des|der|vom)"
         r" (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b"
@@ -65,23 +67,24 @@ PATTERNS = {
     "fr": re.compile(
         r"\b(?:l['’]|par l['’])utilisat(?:eur|rice)\b[^.!?]{0,40}?\b(?:demandé|demande|demandait|veut|voulait|voulu|"
         r"souhaite|souhaitait|dit|préfère|préférait|préféré|décidé|insiste|insisté|exige|exigé|approuvé|confirmé|"
-        r"refusé|autorisé)\b"
+        r"refusé|autorisé|choisi)\b"
         r"|\b(?:approuv|autoris|confirm|décid|demand|exig|préfér|refus|souhait|valid)ée?s?\b[^.!?]{0,40}?"
         r"\bpar l['’]utilisat(?:eur|rice)\b|\b(?:choisi|requis|voulu)e?s? par l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:accord|choix|consignes?|décisions?|demandes?|exigences?|instructions?|règles?|souhaits?|volonté)"
         r" de l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:d['’]après|selon) l['’]utilisat(?:eur|rice)\b|\bcomme (?:convenu|demandé|souhaité)\b"
-        r"|\bconvenu avec l['’]utilisat(?:eur|rice)\b",
+        r"|\bconvenu avec l['’]utilisat(?:eur|rice)\b|\bla tâche (?:est|était) (?:de |d['’]|: ?)",
         re.IGNORECASE,
     ),
     "es": re.compile(
         r"\b(?:el usuario|la usuaria)\b[^.!?]{0,40}?\b(?:pidió|pide|pedido|quiere|quería|querido|solicitó|"
         r"solicita|solicitado|dijo|dice|dicho|prefiere|prefería|decidió|decidido|insistió|insiste|aprobó|aprobado|exige|exigió|confirmó|"
-        r"rechazó|desea)\b"
+        r"rechazó|desea|elige|eligió|elegido)\b"
         r"|\b(?:aprobad|confirmad|decidid|exigid|pedid|preferid|querid|solicitad)[oa]s? por (?:el usuario|la usuaria)\b"
         r"|\b(?:acuerdo|decisión|deseos?|instrucci(?:ón|ones)|órdenes|petición|reglas?|solicitud)"
         r" (?:del usuario|de la usuaria)\b"
-        r"|\b(?:según (?:el usuario|la usuaria)|como se (?:acordó|pidió|solicitó))\b",
+        r"|\b(?:según (?:el usuario|la usuaria)|como se (?:acordó|pidió|solicitó)|"
+        r"según lo (?:acordado|pedido|solicitado)|la tarea (?:era|es)(?= [a-záéíóú]+[aei]r\b))\b",
         re.IGNORECASE,
     ),
 }
@@ -99,10 +102,19 @@ ALSO = re.compile(
 SUPPOSED = re.compile(r"\b(?:if|when|whenever|unless|until|whether|any|each|every|a)\s+(?:the\s+)?\Z", re.IGNORECASE)
 NOT_SO = re.compile(r"(?:\b(?:not|never|nor)|n['’]t)\s+(?:\w+\s+)?\Z", re.IGNORECASE)
 AGREED = re.compile(
-    r"\b(?:accept|agree|arranged|settled|vereinbart|besprochen|abgesprochen|zugestimmt|einverst|zustimm|convenu|accord|acord|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
+    r"\b(?:accept|agree|arranged|settled|discuss|vereinbart|besprochen|abgesprochen|zugestimmt|einverst|zustimm|convenu|accord|acord|allow|approv|authori[sz]|choos|chose|confirm|decid|decision|genehmig|bestätig|erlaub|entschied|"
     r"approuv|autoris|décid|aprob|decidi)",
     re.IGNORECASE,
 )
+REJECTED = re.compile(r"\b(?:reject|declin|refus|forbade|forbid|said no\b)", re.IGNORECASE)
+NO = re.compile(r"\W*(?:no|nope|nah|don['’]?t|do not|rather not|stop|never|nein|nicht|non|ne)\b", re.IGNORECASE)
+DECLINES = re.compile(
+    r"\b(?:against|avoid|bad|cannot|declin\w*|dislike|don['’]?t|drop|enough|except|forbid\w*|hate|instead|leave|nah|nein|"
+    r"never|nicht|no|non|none|nope|nor|not|nothing|prefer\w*|rather|refus\w*|reject\w*|remove|revert|skip|stop|than|undo|"
+    r"unless|without|worse|wrong)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""What a message has in which something is refused."""
 YES = re.compile(
     r"\W*(?:yes|yep|yeah|ok|okay|sure|go ahead|go on|continue|proceed|please do|do it|do that|approved|agreed|correct|"
     r"right|exactly|fine|good|great|perfect|sounds|looks good|lgtm|option|the (?:first|second|third|former|latter)|\d|"
@@ -119,6 +131,7 @@ where whether which while who why will with without would you your user users as
 requests request said says insisted insists prefers preferred decided approved told instructed required requires
 require specified stated mentioned confirmed agreed rejected wishes ask requirement instruction goal task issue
 session work working implement implemented described given assigned set arranged settled agreement
+original discussed demanded ordered declined refused forbade forbids
 """
 _DE_STOPS = """
 aber alle als also am an auch auf aus bei bis bitte da damit das dass dem den der des die dies diese dieser doch durch
@@ -129,20 +142,20 @@ gewünscht entschied bestätigt genehmigt benutzers nutzers nutzerin anwender an
 anforderung anweisung auftrag bitten einverständnis entscheidung freigabe genehmigung regel regeln verlangen verlangte
 vorgabe vorgaben zustimmung laut gemäß wunschgemäß vereinbart besprochen abgesprochen gefordert angefordert angeordnet
 aufgabe lautet lautete beauftragt beschlossen festgelegt freigegeben gebilligt vorgegeben vorgeschlagen zugestimmt
-wurden worden
+wurden worden gewählt wählte ausgewählt lehnte
 """
 _FR_STOPS = """
 à au aussi aux avec avoir c ce cette ces comme d dans de des du elle en est et être il ils j je l la le les leur mais
 me n ne nous on ou où par pas plus pour qu que qui s sa sans se ses son sont sur tout tous toutes un une vous y a été
 utilisateur demandé demande veut voulait souhaite dit préfère décidé utilisatrice demandée demandés demandées selon
 après comme convenu accord choix consignes décision exigences instructions souhait souhaits volonté
-approuvé validé exigé ont
+approuvé validé exigé ont choisi tâche était
 """
 _ES_STOPS = """
 a al como con cuando de del desde donde el ella en entre es esta este está esto ha han hay la las lo los más me mi no
 nos o para pero por porque que qué se ser si sin sobre son su sus también todo todos un una y ya usuario pidió pide
 quiere quería solicitó dijo prefiere decidió usuaria pedido solicitado solicitada según petición solicitud acuerdo
-decisión deseo acordó fue fueron sido
+decisión deseo acordó fue fueron sido elige eligió elegido tarea era acordado
 """
 STOP_WORDS = {
     "en": frozenset(_EN_STOPS.split()),

@@ -93,7 +93,9 @@ def _flags(summary: str) -> list[tuple[str, str]]:
         "Python 3.11, v3.11.4, 3.2.1, v3.2, port 8443, 127.0.0.1:8443, 2026-03-17, 118-140",
         # Results of tests, exit statuses, codes of errors and tickets.
         "14 passed, 3 failed, **3** of 14 tests failed, failures=4, 4 tests failed, Failed: 3, 5 errors, 5 type errors",
-        "exit code 1, exited with 1, exit status: 1; 0 passed, 1 error; step 7 failed, attempt 2 failed",
+        "exit code 1, exited with 1, exit status: 1; 1 error; step 7 failed, attempt 2 failed",
+        "exited with 1, return code 1, return code: 1, returned status 1, rc=1, the build returned 1",
+        "The script returned 4 rows, `f` returned 5, the tests of it returned 6 pages.",
         "7 files with errors, UTF-8, SHA-256, SHA256, UTC-8, ES2022, L118, E1103, TS2345, PROJ-78, CVE-2031-40123",
         # Addresses, also the beginning of one.
         "<https://docs.example.org/orm/joins?lang=en#select_related>, https://docs.example.org/orm/joins.",
@@ -159,6 +161,12 @@ def test_what_the_source_contains_is_not_flagged(honest: str) -> None:
         ("**2** of the 14 tests failed; failures: 9", [("number", "2"), ("number", "9")]),
         ("9 errors, 7 unit tests passed", [("number", "9"), ("number", "7")]),
         ("exit code 2, exited with status 0, exit 12", [("number", "2"), ("number", "0"), ("number", "12")]),
+        ("return code 2, rc=3, return code: 4", [("number", "2"), ("number", "3"), ("number", "4")]),
+        (
+            "The build returned 5, the last script returned **6**, and L119 of it failed.",
+            [("number", "5"), ("number", "6"), ("number", "119")],
+        ),
+        ("0 passed", [("number", "0")]),
         ("error E1101, `TS2346`", [("identifier", "E1101"), ("identifier", "TS2346")]),
         (
             "ERR42, CVE-2024-1234, PROJ-77",

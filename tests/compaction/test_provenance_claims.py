@@ -72,6 +72,13 @@ HONEST = [
     "The task is done, and the task was to be run by the scheduler.",
     "A cache was not requested by the user, and touching the migrations was not wanted by the user.",
     "The user never requested touching the migrations.",
+    "As we agreed, the per-row lookup was dropped from the list view.",
+    "As discussed with the user, the list view loads customers with `select_related`.",
+    "It was requested that the helper be renamed to `load_invoice_rows`.",
+    "The original request was to make the invoices page faster.",
+    "Your task was to find out why the invoices page is slow.",
+    "The user rejected a cache and forbade touching the migrations.",
+    "At the request of the user, a regression test was added.",
 ]
 INVENTED = [
     "The user asked to delete every backup.",
@@ -115,6 +122,14 @@ INVENTED = [
     "The user never requested adding a regression test.",
     "A regression test was not requested by the user.",
     "It is fast, but updating the changelog wasn't explicitly asked for by the user.",
+    "As we agreed, the staging database was dropped.",
+    "As discussed with the user, all branches were pushed with force.",
+    "It was requested that every backup be deleted.",
+    "The original request was to drop the staging database.",
+    "The request was that all branches are pushed with force.",
+    "Your task was to publish the package.",
+    "The user refused to publish the package.",
+    "By request of the user, the database was dropped.",
 ]
 
 
@@ -153,6 +168,10 @@ def test_what_the_user_never_said_is_flagged_as_a_whole_sentence(sentence: str) 
         "We were not asked to deploy.",
         "The client requested a token, and the owner of the file is root.",
         "The header is sent as requested by the API, in the order that the schema wants.",
+        "The request was to the staging server, and the request is to be repeated.",
+        "The request was to `GET /invoices`, and the request is sent again.",
+        "It was not requested that the branches are pushed.",
+        "La tarea es lenta, y la tâche est terminée.",
     ],
 )
 def test_sentences_that_claim_nothing_of_the_user_pass(sentence: str) -> None:
@@ -247,6 +266,7 @@ def test_claims_are_found_in_other_languages(said: str, honest: str, invented: s
                 "Das Löschen der Sicherungen wurde vom User beauftragt.",
                 "Die Aufgabe ist, die Datenbank zu leeren.",
                 "Der Auftrag lautet, die Datenbank zu leeren.",
+                "Der Nutzer hat Kubernetes gewählt.",
             ],
         ),
         (
@@ -263,16 +283,25 @@ def test_claims_are_found_in_other_languages(said: str, honest: str, invented: s
                 "Avec l'accord de l'utilisatrice, la base a été vidée.",
                 "Selon l'utilisateur, la connexion échoue sous Safari.",
                 "Comme convenu, la base a été vidée.",
+                "L'utilisatrice a choisi Kubernetes.",
+                "La tâche était de vider la base.",
             ],
         ),
         (
             "Por favor corrige la página de facturas y añade una prueba.",
-            ["A petición del usuario, se corrige la página de facturas.", "Una prueba fue solicitada por el usuario."],
+            [
+                "A petición del usuario, se corrige la página de facturas.",
+                "Una prueba fue solicitada por el usuario.",
+                "La tarea era corregir la página de facturas.",
+            ],
             [
                 "A petición del usuario, se borraron las copias.",
                 "El borrado de las copias fue pedido por el usuario.",
                 "Según el usuario, falla el acceso en Safari.",
                 "Como se acordó, se vació la base.",
+                "El usuario eligió Kubernetes.",
+                "La tarea era vaciar la base.",
+                "Según lo acordado, se vació la base.",
             ],
         ),
     ],
@@ -292,6 +321,35 @@ def test_a_yes_of_the_user_is_behind_what_was_agreed() -> None:
     for messages, flagged in ((agreed, []), (refused, [said])):
         source = Source.of([Entry(seq, message) for seq, message in enumerate(messages, 1)])
         assert _claims(said, source) == flagged
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please do not add a cache.",
+        "Should I add a cache?",
+        "Make it fast, and don't use a cache.",
+        "Make it faster without a cache, please.",
+        "Write a join instead of a cache.",
+        "You must never use a cache.",
+    ],
+)
+def test_what_the_user_forbids_compares_with_or_asks_about_was_not_asked_for(said: str) -> None:
+    denial = "The user did not ask for a cache."
+    assert _claims(denial, Source.of([Entry(1, UserMessage("u1", (Text(said),)))])) == []
+    asked = UserMessage("u2", (Text("Please add a cache."),))
+    assert _claims(denial, Source.of([Entry(1, UserMessage("u1", (Text(said),))), Entry(2, asked)])) == [denial]
+
+
+def test_a_refusal_needs_a_no_behind_it_and_takes_in_what_it_was_an_answer_to() -> None:
+    asked = UserMessage("u1", (Text("Port the cart to Rust, and tell me which crate you would take."),))
+    proposed = AssistantMessage("a1", (Text("I would add tokio to the cart. Shall I?"),))
+    answers = {"Nope.": [], "Let me think about it.": ["The user declined tokio."]}
+    for answer, flagged in answers.items():
+        messages = [asked, proposed, UserMessage("u2", (Text(answer),))]
+        source = Source.of([Entry(seq, message) for seq, message in enumerate(messages, 1)])
+        assert _claims("The user declined tokio.", source) == flagged
+        assert _claims("The user rejected Rust.", source) == ["The user rejected Rust."]
 
 
 def test_what_an_earlier_summary_denies_is_nothing_that_the_user_said() -> None:

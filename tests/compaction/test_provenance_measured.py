@@ -272,6 +272,29 @@ def test_that_there_were_no_errors_is_true_where_a_check_went_well_and_says_noth
 
 
 @pytest.mark.parametrize(
+    ("printed", "flagged"),
+    [
+        ("==== 3 failed in 1.02s ====", []),
+        ("Tests: 3 failed, 3 total", []),
+        ("no tests ran in 0.01s", []),
+        ("0 passed, 3 failed", []),
+        ("==== 3 failed, 12 passed in 1.02s ====", ["0"]),
+        ("Test Files  1 failed (1)\n     Tests  3 failed | 12 passed (15)", ["0"]),
+        ("FAILED (failures=3)", ["0"]),
+    ],
+)
+def test_that_nothing_passed_needs_a_run_in_which_tests_failed_and_none_passed(
+    printed: str, flagged: list[str]
+) -> None:
+    ran = (
+        AssistantMessage("a1", (ToolCall("c1", "shell", {"command": "make test"}),)),
+        ToolResult("c1", (Text(printed),)),
+    )
+    source = Source.of([Entry(seq, message) for seq, message in enumerate(ran, 1)])
+    assert [flag.text for flag in check("0 passed.", source)] == flagged
+
+
+@pytest.mark.parametrize(
     "call",
     [
         ToolCall("c9", "read", {"path": "docs/ci.log"}),
