@@ -191,13 +191,13 @@ def _recipes(names: Sequence[str], settings: Settings, service: CompactionServic
         settings.project / RECIPES if settings.project else None,
         handlers,
         required_hooks=REQUIRED_HOOKS,
-        strategies=service.strategies,
+        strategies=service.choices,
         providers=providers,
         params=handler_params(),
     )
     if not names:
         return [recipe for recipe in library.recipes.values() if RecipeRun(recipe, "", ()).compacts]
-    known = Known(handlers, None, REQUIRED_HOOKS, service.strategies, providers, handler_params())
+    known = Known(handlers, None, REQUIRED_HOOKS, service.choices, providers, handler_params())
     chosen: list[Recipe] = []
     for name in dict.fromkeys(names):
         recipe = _from_file(Path(name), known) if name.endswith(SUFFIX) else library.get(name.removeprefix("/"))

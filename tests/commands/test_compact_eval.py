@@ -200,6 +200,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
         (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: commit, compact"),
         (["cart.json", "--recipe", "nothing.md"], "nothing.md: there is no such file"),
         (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
+        (["cart.json", "--recipe", "parts.md"], "parts.md:5: compaction.strategy: there is no strategy 'chunked'"),
         (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),
         (["cart.json", "--model", "nobody"], "'nobody' is not a model's name"),
         (["--database", "nothing.db", "sess_1"], "nothing.db: there is no such database"),
@@ -213,5 +214,8 @@ async def test_what_cannot_be_measured_is_said_in_one_sentence(words: list[str],
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "other.json").write_text('{"name": "acp-agent"}')
     (tmp_path / "wrong.md").write_text("---\nname: wrong\nhocks: {}\n---\nText.\n")
+    (tmp_path / "parts.md").write_text(
+        "---\nhooks:\n  turn_end: {handler: swap_context}\ncompaction:\n  strategy: chunked\n---\nText.\n"
+    )
     (tmp_path / "plain.md").write_text("Explain it.\n")
     assert expected in one_sentence(await run_command(tmp_path, "compact-eval", *words))
