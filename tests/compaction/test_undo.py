@@ -205,30 +205,32 @@ async def test_what_was_undone_is_not_compacted_by_itself_again_at_once(tmp_path
 
 
 async def test_a_file_that_was_read_before_may_be_edited_again_if_it_is_still_the_same(tmp_path: Path) -> None:
-    def edit(old: str, new: str) -> ToolCall:
-        return ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": old, "new_text": new}]})
+    def edit(old: str, new: str, path: str = "a.txt") -> ToolCall:
+        return ToolCall("edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
 
     replies = [
         Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]),
         answers(1),
-        Reply(tool_calls=[edit("two", "2")]),
+        Reply(tool_calls=[edit("two", "2"), ToolCall("read", {"path": "since.txt"})]),
         answers(2),
-        Reply(tool_calls=[edit("two", "2")]),
+        Reply(tool_calls=[edit("two", "2"), edit("late", "later", "since.txt")]),
         answers(3),
         Reply(tool_calls=[edit("three", "3")]),
         answers(4),
     ]
     script = summarising([SUMMARY], lambda number: replies[number])
     async with stage(tmp_path, script=script, config=AT_ONCE, mode="full-access", dialect="anthropic") as it:
+        (it.folder / "since.txt").write_text("late\n")
         await it.prompt("Read it.")
         await it.prompt("/compact")
-        await it.prompt("Edit it.")
-        [refused] = results(it.server.calls[-1].body)
+        await it.prompt("Edit it, and read the other.")
+        refused, _ = results(it.server.calls[-1].body)
         assert refused.is_error
         assert "was not read in this context" in refused.text
         await it.prompt("/compact undo")
-        await it.prompt("Edit it.")
+        await it.prompt("Edit both.")
         assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+        assert (it.folder / "since.txt").read_text() == "later\n", "what was read since the compaction stays read"
         (it.folder / "a.txt").write_text("one\n2\nthree\nfour\n")
         await it.prompt("Edit it.")
         [refused] = results(it.server.calls[-1].body)
