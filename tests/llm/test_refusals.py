@@ -126,6 +126,14 @@ def test_a_body_that_is_too_large_in_tokens_is_so_whatever_the_status() -> None:
 
 OTHER_REFUSALS = [
     (400, "Daily token limit exceeded"),
+    (400, "Hourly token limit exceeded"),
+    (400, "Per minute token limit exceeded"),
+    (400, "Output token limit exceeded"),
+    (400, "Token limit exceeded for this key"),
+    # Statuses that speak of something else than the request, whatever the words
+    (429, "Input tokens exceeded, please slow down."),
+    (404, "There is no model with a maximum context length of 200000 tokens here."),
+    (503, "The context window is full on this node, try again."),
     # Rates, in the words of Anthropic, OpenAI, Groq and Gemini
     (429, "This request would exceed your organization's rate limit of 40,000 input tokens per minute."),
     (429, "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."),
