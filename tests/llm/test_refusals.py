@@ -180,6 +180,20 @@ def test_a_request_larger_than_a_minutes_allowance_is_refused_at_once_and_says_w
     assert "Limit 30000" in str(error)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Request body too large: the request has 5000000 bytes, and the limit is 4000000.",
+        "Too many images in the request: the prompt has 2000, at most 1000 images are allowed, and the limit is 1000.",
+    ],
+)
+def test_the_numbers_of_a_refusal_for_bytes_or_images_are_no_tokens(said: str) -> None:
+    error = error_of(CallFailed("status", said, status=413), ENDPOINT, shown=False)
+    assert isinstance(error, ContextOverflowError)
+    assert error.limit in ("bytes", "images")
+    assert (error.maximum, error.prompt) == (None, None)
+
+
 def test_a_maximum_far_behind_in_a_long_refusal_is_read_all_the_same() -> None:
     said = f"Upstream error: {'x' * 2_000} prompt is too long: 208656 tokens > 200000 maximum"
     error = error_of(CallFailed("status", said, status=400), ENDPOINT, shown=False)
