@@ -115,6 +115,25 @@ def test_usage_in_a_chunk_without_choices_and_a_routers_own_price() -> None:
     assert answer.usage == m.Usage(40, 7, 60, 0, 0.002)
 
 
+@pytest.mark.parametrize(
+    ("counted", "expected"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}}, m.Usage(10, 7, 60, 30)),
+        ({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}, m.Usage(40, 7, 60)),  # DeepSeek
+        ({"prompt_tokens_details": {"cached_tokens": 160}}, m.Usage(0, 7, 160)),
+        ({"cost": True}, m.Usage(100, 7)),
+    ],
+)
+def test_what_came_from_a_cache_or_went_into_it_is_counted_once(counted: dict[str, Any], expected: m.Usage) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 7, **counted}
+    assert folded(chunk("stop", content="x"), {"choices": [], "usage": usage}).usage == expected
+
+
+def test_a_refusal_is_shown_and_ends_the_answer_as_one_whatever_the_reason_to_finish() -> None:
+    answer = folded(chunk(refusal="I may "), chunk(refusal="not."), chunk("stop"))
+    assert (answer.stop_reason, answer.parts) == ("refusal", (m.Text("I may not."),))
+
+
 def test_an_error_in_a_chunk_that_carries_a_status() -> None:
     with pytest.raises(CallFailed) as caught:
         ChatFold("local").feed({"error": {"code": 502, "message": "upstream"}, "choices": []})
