@@ -193,6 +193,14 @@ async def test_summaries_that_an_organisation_may_not_have_are_not_asked_for_aga
     ]
 
 
+async def test_a_failure_that_passes_is_tried_again_also_after_a_request_was_sent_in_another_form() -> None:
+    refused = {"error": {"message": "Your organization must be verified to generate reasoning summaries."}}
+    replies = Reply(http_status=400, body=refused), Reply(http_status=503), Reply("ok")
+    async with playing("openai", *replies, profile=THINKING) as (provider, server):
+        assert texts(await collect(provider, request(thought_level="low"))) == ["ok"]
+    assert len(server.calls) == 3
+
+
 async def test_a_proxy_variable_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     async with model_server([Reply("via proxy")]) as server:
         monkeypatch.setenv("http_proxy", server.base_url)
