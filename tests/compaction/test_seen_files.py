@@ -34,7 +34,9 @@ async def test_a_file_whose_result_was_masked_is_read_again_before_it_is_edited_
     ]
     config = {"compaction": {"prepare": False, "strategy": "mask"}}
     env = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
-    async with stage(tmp_path, *script, files=FILES, config=config, env=env, mode="full-access") as it:
+    async with stage(
+        tmp_path, *script, files=FILES, config=config, env=env, mode="full-access", dialect="anthropic"
+    ) as it:
         await it.prompt("Read the old file.")
         await it.prompt("Read the new file.")
         await it.prompt("/compact")
