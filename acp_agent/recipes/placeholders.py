@@ -99,7 +99,7 @@ def _argv(command: str) -> list[str] | None:
 
 
 def _printed(argv: list[str], around: Surroundings | None, recipe: Recipe, place: int) -> str | None:
-    if around is None or around.refuses(shlex.join(argv)):
+    if around is None or around.refuses(argv):
         return None
     try:
         return around.shell(*argv)

@@ -66,14 +66,14 @@ class Surroundings:
 
     :ivar cwd: absolute path of the session's folder.
     :ivar runner: runs commands there.
-    :ivar refuses: why the recipe may not run a command line; empty where it may.
+    :ivar refuses: why the recipe may not run a command and its arguments; empty where it may.
     """
 
     conversation_id: str
     cwd: str
     git: GitFacts
     runner: CommandRunner
-    refuses: Callable[[str], str]
+    refuses: Callable[[Sequence[str]], str]
 
     @property
     def date(self) -> str:
@@ -89,7 +89,7 @@ class Surroundings:
         if len(words) != len(argv) or not words:
             raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
         line = shlex.join(words)
-        if reason := self.refuses(line):
+        if reason := self.refuses(words):
             raise CommandError(f"`{line}` may not run here: {reason}")
         code, output, complaint = self.runner.run(words)
         if code != 0:

@@ -5,13 +5,14 @@ Loaded with the first recipe that is rendered.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
 from acp_agent.recipes.model import Recipe
 from acp_agent.recipes.surroundings import CommandError, CommandRunner, Surroundings
 from acp_agent.session.workspace import git_place
+from acp_agent.tools.command_patterns import refusal_of_words
 
 _STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
 
@@ -63,9 +64,5 @@ class GitNow:
         return git_place(Path(self._cwd))
 
 
-def _refuses(recipe: Recipe, line: str) -> str:
-    patterns = recipe.allowed_commands or ()
-    # No shell reads this line: other than of a line for the shell tool, its beginning says all.
-    if not any(fnmatchcase(line, pattern.strip()) or line == pattern.strip() for pattern in patterns):
-        return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
-    return ""
+def _refuses(recipe: Recipe, words: Sequence[str]) -> str:
+    return refusal_of_words(words, recipe.allowed_commands or ())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-import shlex
 from itertools import takewhile
 
 from pydantic import Field
@@ -13,6 +10,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
+from acp_agent.tools.command_lines import words_of
 from acp_agent.tools.environment import CommandResult, Environment
 from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
@@ -22,18 +20,6 @@ OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
 MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
-
-# Quoting is only understood where none of these stand in the command: inside double quotes they still mean something.
-_BEYOND_QUOTING = re.compile(r"[\\`$\x00-\x08\x0a-\x1f]")
-_PUNCTUATION = "();<>|&{}"
-_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
-# What runs something else, so that its name says nothing about what happens.
-_WRAPPER_NAMES = """
-    ! . [[ bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock ionice
-    ksh nice nohup nsenter osascript parallel pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su
-    sudo systemd-run taskset tcsh time timeout tmux trap unshare watch xargs zsh
-"""
-_WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 
 # What makes one command line of a program say nothing about the next: it hands the program code to run, or commands, or
 # settings that name some. Letters count anywhere in a word such as `-Ic`; other words count by how they begin. Too many
@@ -138,35 +124,6 @@ class ShellTool:
         return PreparedCall(CallView(title, "execute"), access, run)
 
 
-def program_of(command: str) -> str | None:
-    """The one program that a command line runs; None where it may run others.
-
-    Compound commands, pipes, redirections, substitutions, variables, assignments and wrappers such as `sudo` or `bash`
-    all give None: this errs on the side of not understanding.
-    """
-    words = _words(command)
-    return words[0] if words else None
-
-
-def _words(command: str) -> list[str] | None:
-    """The command line's words, the first of them its one program; see `program_of`."""
-    if _BEYOND_QUOTING.search(command.strip()):
-        return None
-    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
-    lexer.commenters = ""
-    lexer.whitespace_split = True
-    try:
-        words = list(lexer)
-    except ValueError:
-        return None
-    if not words or any(set(word) <= set(_PUNCTUATION) for word in words if word):
-        return None
-    program = words[0]
-    if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
-        return None
-    return words
-
-
 def subject_of(command: str, *, away: bool = False) -> str:
     """What an "always allow" of this command covers: the program with any arguments, or this command line alone.
 
@@ -176,7 +133,7 @@ def subject_of(command: str, *, away: bool = False) -> str:
     :param away: it runs outside the session's directories. What is allowed there is told from what is allowed within,
         since the directory that is added (see `turn.permission.grant_subject`) looks like one more word of the command.
     """
-    words = _words(command)
+    words = words_of(command)
     place = "shell outside" if away else "shell"
     return f"{place}: {words[0] if words and not _hands_on(words) else command.strip()}"
 
@@ -199,17 +156,6 @@ def _hands_on(words: list[str]) -> bool:
         word.startswith(beginnings) or (word[:1] == "-" != word[1:2] and any(letter in word for letter in letters))
         for word in arguments
     )
-
-
-def matches_pattern(command: str, pattern: str) -> bool:
-    """Whether a recipe's pattern (`git log*`, `*`) allows a command.
-
-    A pattern with wildcards allows no compound command, however it begins, unless it is `*`.
-    """
-    command, pattern = command.strip(), pattern.strip()
-    if pattern in ("*", command):
-        return True
-    return program_of(command) is not None and fnmatch.fnmatchcase(command, pattern)
 
 
 def _title(command: str) -> str:

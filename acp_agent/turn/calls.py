@@ -134,13 +134,10 @@ def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> To
     if call.invalid is not None:
         raise ToolError(f"{call.name}: the arguments are not a JSON object. Send them again as one JSON object.")
     if call.name == "shell" and limits.allowed_commands is not None:
-        from acp_agent.tools.shell import matches_pattern
+        from acp_agent.tools.command_patterns import refusal
 
-        command = str(call.arguments.get("command", ""))
-        if not any(matches_pattern(command, pattern) for pattern in limits.allowed_commands):
-            raise ToolError(
-                f"This command may not run in this recipe. Commands that may: {', '.join(limits.allowed_commands)}."
-            )
+        if reason := refusal(str(call.arguments.get("command", "")), limits.allowed_commands):
+            raise ToolError(f"This command may not run in this recipe: {reason}.")
     return tool
 
 

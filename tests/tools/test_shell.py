@@ -10,8 +10,9 @@ import pytest
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.tools.command_lines import program_of
 from acp_agent.tools.environment import CommandResult, Environment
-from acp_agent.tools.shell import OUTPUT_LIMIT, matches_pattern, program_of, subject_of
+from acp_agent.tools.shell import OUTPUT_LIMIT, subject_of
 from acp_agent.tools.tool import OutputArrived, TerminalStarted
 from support.workspace import Workspace
 
@@ -136,6 +137,8 @@ async def test_an_editors_terminal_is_reported_and_its_output_made_readable(work
         ("git `rm x`", None),
         ('git "`rm x`"', None),
         ("git status\nrm x", None),
+        ("git log # x", None),
+        ("git log --grep '# x' --author=a#b", "git"),
         ("git status\rrm x", None),
         ("git log $'\\'' ; rm x #'", None),
         ("git log \\' ; rm x", None),
@@ -215,22 +218,6 @@ def test_an_always_covers_the_command_line_alone_where_it_hands_on_code_or_comma
 )
 def test_an_always_covers_the_program_where_it_does_its_own_work(command: str) -> None:
     assert subject_of(command) == f"shell: {command.split(maxsplit=1)[0]}"
-
-
-@pytest.mark.parametrize(
-    ("command", "pattern", "allowed"),
-    [
-        ("git log --oneline", "git log*", True),
-        ("git push", "git log*", False),
-        ("git log; rm -rf /", "git log*", False),
-        ("git log $(rm x)", "git log*", False),
-        ("make test && make lint", "make test && make lint", True),
-        ("anything; at all", "*", True),
-        ("git log", "", False),
-    ],
-)
-def test_a_recipes_pattern_allows_no_more_than_it_names(command: str, pattern: str, allowed: bool) -> None:
-    assert matches_pattern(command, pattern) == allowed
 
 
 async def test_a_plan_replaces_the_plan(workspace: Workspace) -> None:

@@ -30,7 +30,7 @@ from acp_agent.protocol.v1 import (
     methods,
 )
 from acp_agent.protocol.wire import parse
-from acp_agent.tools.shell import program_of
+from acp_agent.tools.command_lines import program_of
 
 RESOURCE_NOT_FOUND = -32002
 HARMLESS = frozenset({"python3", "python", "git", "ls", "cat", "head", "tail", "wc", "grep"})

@@ -1,0 +1,65 @@
+"""Command lines as a shell reads them, as far as they are simple: one program and its arguments.
+
+Errs on the side of not understanding. Pure; knows nothing of what is done with the words.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# Quoting is only understood where none of these stand in the command: inside double quotes they still mean something.
+_BEYOND_QUOTING = re.compile(r"[\\`$\x00-\x08\x0a-\x1f]")
+_PUNCTUATION = "();<>|&{}"
+_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
+# What runs something else, so that its name says nothing about what happens.
+_WRAPPER_NAMES = """
+    ! . [[ bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock ionice
+    ksh nice nohup nsenter osascript parallel pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su
+    sudo systemd-run taskset tcsh time timeout tmux trap unshare watch xargs zsh
+"""
+_WRAPPERS = frozenset(_WRAPPER_NAMES.split())
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_MEANT_UNQUOTED = re.compile(r"[\s#*?\[]")
+_COMMENT = re.compile(r"(?<!\S)#")
+_MANY_WORDS = re.compile(r"(?<!\S)(?:-\S*)?[*?\[]")
+
+
+def program_of(command: str) -> str | None:
+    """The one program that a command line runs; None where it may run others.
+
+    Compound commands, pipes, redirections, substitutions, variables, assignments, comments and wrappers such as `sudo`
+    or `bash` all give None.
+    """
+    words = words_of(command)
+    return words[0] if words else None
+
+
+def words_of(command: str) -> list[str] | None:
+    """The command line's words, the first of them its one program; see `program_of`."""
+    if _BEYOND_QUOTING.search(command.strip()) or _COMMENT.search(_unquoted(command)):
+        return None
+    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
+    lexer.commenters = ""
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return None
+    if not words or any(set(word) <= set(_PUNCTUATION) for word in words if word):
+        return None
+    program = words[0]
+    if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
+        return None
+    return words
+
+
+def may_grow_options(command: str) -> bool:
+    """Whether the shell may put an option into a command line that `words_of` understands, where a file is called so: a
+    `*` that is not quoted begins a word before `--`, or is part of an option."""
+    return _MANY_WORDS.search(_unquoted(command).partition(" -- ")[0]) is not None
+
+
+def _unquoted(command: str) -> str:
+    """The command line with its quotes taken off, and nothing between them that means something outside of quotes."""
+    return _QUOTED.sub(lambda quoted: _MEANT_UNQUOTED.sub("_", quoted[0][1:-1]), command)

@@ -1,0 +1,103 @@
+"""What a recipe's `allowed_commands` allow: globs for whole command lines, and behind `!` what they allow no more.
+
+Pure; knows neither recipes nor who asks.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from acp_agent.tools.command_lines import may_grow_options, words_of
+from acp_agent.tools.text import one_line
+
+# With these, commands that else only look write a file or run a program; who allows `git log *` does not think of them.
+# Each is a program, and globs that words behind it match, in this order.
+_NOT_FOR_WILDCARDS = tuple(
+    line.split()
+    for line in (
+        *("fd -x*", "fd -X*", "fd --exec*"),
+        *("find -delete", "find -exec*", "find -fls", "find -fprint*", "find -ok*"),
+        *("git --exe*", "git --ext-d*", "git --op*", "git --ou*", "git --rece*", "git --textc*", "git --upl*"),
+        "git grep -*O*",
+        *("rg --pre", "rg --pre=*", "rg --hostname-bin*"),
+        *("sort -o*", "sort -[!-]*o*", "sort --o*", "sort --compress-p*"),
+    )
+)
+_GROWS = "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
+
+
+def refusal(command: str, patterns: Sequence[str]) -> str:
+    """Why these patterns do not allow a command line for a shell; empty where they do.
+
+    A pattern with wildcards allows no compound command, however it begins, unless it is `*`. Its wildcards stand for no
+    option by which a command that looks would write or run something.
+    """
+    return _refusal(command.strip(), words_of(command), patterns, grows=may_grow_options(command))
+
+
+def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
+    """The same of a command that no shell reads.
+
+    :param words: the program and its arguments, at least one.
+    """
+    return _refusal(shlex.join(words), words, patterns, grows=False)
+
+
+def _refusal(line: str, words: Sequence[str] | None, patterns: Sequence[str], *, grows: bool) -> str:
+    """
+    :param words: what the program gets; None where nobody knows.
+    :param grows: whether the shell may add options to them.
+    """
+    stripped = [pattern.strip() for pattern in patterns]
+    allowing = [pattern for pattern in stripped if not pattern.startswith("!")]
+    reasons: list[str] = []
+    if not any(_allows(pattern, line, words, grows, reasons) for pattern in allowing):
+        listed = ", ".join(stripped) or "none"
+        return (reasons or [f"it is none of the recipe's `allowed_commands`, which are: {listed}"])[0]
+    for pattern in (pattern for pattern in stripped if pattern.startswith("!")):
+        if words is None:
+            return f"it is more than one plain command, of which nobody can tell whether `{pattern}` forbids it"
+        forbidden = pattern[1:].split()
+        if _found(forbidden, words) is not None:
+            return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
+        if grows and _is_of(forbidden, words):
+            return _GROWS
+    return ""
+
+
+def _allows(pattern: str, line: str, words: Sequence[str] | None, grows: bool, reasons: list[str]) -> bool:
+    if pattern in ("*", line):
+        return True
+    if words is None or not fnmatchcase(line, pattern):
+        return False
+    named = pattern.split()
+    for special in _NOT_FOR_WILDCARDS:
+        word = _found(special, words)
+        if word is not None and _found(special, named) is None:
+            reasons.append(f"no wildcard in the recipe's `allowed_commands` stands for `{one_line(word)}`")
+            return False
+        if grows and _is_of(special, words):
+            reasons.append(_GROWS)
+            return False
+    return True
+
+
+def _found(globs: Sequence[str], words: Sequence[str]) -> str | None:
+    """The word that the last of some globs matches, where all match words in their order, whatever is between; the
+    first has to match the program."""
+    if not globs or not _is_of(globs, words):
+        return None
+    last, rest = words[0], iter(words[1:])
+    for glob in globs[1:]:
+        found = next((word for word in rest if fnmatchcase(word, glob)), None)
+        if found is None:
+            return None
+        last = found
+    return last
+
+
+def _is_of(globs: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the first of some globs matches the program of a command."""
+    return bool(globs and words) and fnmatchcase(words[0].rpartition("/")[2], globs[0])
