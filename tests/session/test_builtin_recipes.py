@@ -13,6 +13,7 @@ from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
 from acp_agent.session.surroundings import surroundings
 from acp_agent.tools.registry import ToolRegistry, default_tools
+from support.client import AgentError
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall
@@ -147,6 +148,59 @@ async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allo
     assert refusal in result.text
     assert repo.program.read_text() == before
     assert repo.git("log", "--format=%s") == "A cart\n"
+
+
+TO_LOOK = [
+    "git diff --output=README.md",
+    "git log --output=README.md -1",
+    "git show HEAD '--output=README.md'",
+    "git log -p --ext-diff",
+    "git diff --no-index README.md shop/cart.py",
+    "git diff /etc/hostname README.md",
+    "git diff -- ../x README.md",
+    "git -c core.pager=touch -p log",
+    "git diff *",
+    "git log # --oneline",
+]
+TO_COMMIT = [
+    *TO_LOOK,
+    "git commit --amend -m x",
+    "git commit -m x '--am' -a",
+    "git commit --no-verify -am x",
+    "git commit -anm x",
+    "git restore --staged --worktree shop/cart.py",
+    "git restore --staged -SW shop/cart.py",
+]
+
+
+async def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(tmp_path: Path) -> None:
+    repo = changed(tmp_path)
+    for name in ("diff.external", "diff.x.textconv"):
+        repo.git("config", name, "touch ran;")
+
+    def state() -> tuple[str, str, str]:
+        files = "".join(path.read_text() for path in sorted(repo.path.rglob("*.*")) if path.is_file())
+        return repo.git("status", "--porcelain"), repo.git("log", "--format=%H %s"), files
+
+    before = state()
+    runs = {"/review": TO_LOOK, "/pr base=HEAD": TO_LOOK, "/handoff": TO_LOOK, "/commit": TO_COMMIT}
+    replies = [
+        reply
+        for commands in runs.values()
+        for reply in (Reply(tool_calls=[ToolCall("shell", {"command": line}) for line in commands]), Reply("No."))
+    ]
+    async with stage(tmp_path, *replies, files={}, mode="full-access") as it:
+        for number, (prompt, commands) in enumerate(runs.items()):
+            await it.prompt(prompt)
+            found = results(it.server.calls[2 * number + 1].body)
+            assert [
+                line for line, result in zip(commands, found, strict=True) if NOT_IN_RECIPE not in result.text
+            ] == []
+        for prompt in ("/review base=--output=README.md", "/pr base=--output=README.md"):
+            with pytest.raises(AgentError, match=r"`--output=README\.md\.\.HEAD`"):
+                await it.prompt(prompt)
+    assert state() == before
+    assert not (repo.path / "ran").exists()
 
 
 async def modes(it: Stage, prompt: str) -> list[str]:
