@@ -107,11 +107,16 @@ class UserPrompted:
 
     `shown` is what the editor sent and what is replayed. `sent` is what the model gets in its place (a recipe's text);
     None means the same, and an empty tuple that the prompt never enters the context (a command such as `/compact`).
+
+    :ivar recipe: the name of the recipe that the prompt ran; empty where it ran none.
+    :ivar digest: which version of it: SHA-256 of its file's text, in hex.
     """
 
     message_id: str
     shown: tuple[UserPart, ...]
     sent: tuple[UserPart, ...] | None = None
+    recipe: str = ""
+    digest: str = ""
     kind: Literal["user_prompted"] = "user_prompted"
 
 

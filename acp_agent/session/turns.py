@@ -152,17 +152,17 @@ class SessionTurns:
         except AgentError:
             # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
             # sent again unchanged.
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await host.append(_prompted(parts, (), run))
             raise
         hooked = await host.hooks.user_message(_text(sent or parts))
         if hooked.blocks or hooked.stop is not None:
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await host.append(_prompted(parts, (), run))
             await self._note(f"A hook kept this prompt from the model. {hooked.stop or hooked.reason}".rstrip())
             return "end_turn"
         if hooked.message is not None:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
-        await host.append(UserPrompted(new_id("msg"), parts, sent))
+        await host.append(_prompted(parts, sent, run))
         await host.hooks.add(hooked.context)
         await self._give_title(parts)
         stop = await self._work(turn_limits(host.settings, run))
@@ -195,7 +195,7 @@ class SessionTurns:
                 AgentSaid(new_id("msg"), await report(self._host, word, replace(run, instructions=rest)))
             )
             return "end_turn"
-        await self._host.append(UserPrompted(new_id("msg"), parts, sent=()))
+        await self._host.append(_prompted(parts, (), None if word == UNDO else run))
         try:
             if word == UNDO:
                 from acp_agent.session.builtin import undo_compaction
@@ -263,6 +263,12 @@ class SessionTurns:
 
 def _says_anything(parts: tuple[UserPart, ...]) -> bool:
     return any(not isinstance(part, Text) or part.text.strip() for part in parts)
+
+
+def _prompted(parts: tuple[UserPart, ...], sent: tuple[UserPart, ...] | None, run: RecipeRun | None) -> UserPrompted:
+    """A prompt with the version of the recipe that it ran."""
+    name, digest = (run.recipe.name, run.recipe.digest) if run is not None else ("", "")
+    return UserPrompted(new_id("msg"), parts, sent, name, digest)
 
 
 def _text(parts: tuple[UserPart, ...]) -> str:

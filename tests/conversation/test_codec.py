@@ -21,6 +21,7 @@ from acp_agent.conversation.events import (
     Receipt,
     TitleChanged,
     ToolReturned,
+    UserPrompted,
 )
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
@@ -58,6 +59,8 @@ def test_an_event_of_an_older_log_is_read_as_it_was_meant(kind: str) -> None:
 @pytest.mark.parametrize("kind", FIRST_GOLDEN)
 def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(kind: str) -> None:
     meant = EXAMPLES[kind]
+    if isinstance(meant, UserPrompted):
+        meant = replace(meant, recipe="", digest="")
     if isinstance(meant, ToolReturned):
         meant = replace(meant, before=())
     if isinstance(meant, ContextSwapped):

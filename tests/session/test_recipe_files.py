@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from acp_agent.recipes import builtin_recipes_dir
 from support.client import AgentError
 from support.compactions import asked_last
 from support.editors import ZED_BETA
@@ -124,3 +129,34 @@ async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the
         await it.prompt("/late one")
         assert asked_last(it.server.calls[1].body) == "/late one"
         assert len(it.agent.updates(kind="notice")) == 1
+
+
+async def test_the_log_keeps_which_version_of_a_recipe_each_prompt_ran(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "state" / "recipes"
+    first, second = "Look at {{ instructions }}.\n", "---\nallowed_commands: ['ls *']\n---\n{{ shell('ls', '/no') }}\n"
+    write(folder, {"team/look.md": first})
+    async with stage(tmp_path, Reply("One."), Reply("Two."), Reply("Three."), editor=ZED_BETA) as it:
+        await it.prompt("/team:look the cart")
+        await it.prompt("What else?")
+        write(folder, {"team/look.md": second})
+        with pytest.raises(AgentError, match="exit status"):
+            await it.prompt("/team:look again")
+        await it.prompt("/compact")
+        await it.prompt("/compact undo")
+        await it.prompt("/pin Prices are cents.")
+    with closing(sqlite3.connect(it.home / "state" / "sessions.db")) as database:
+        rows = database.execute("SELECT data FROM events WHERE kind = 'user_prompted' ORDER BY seq").fetchall()
+    ran = [(event["recipe"], event["digest"]) for event in (json.loads(data) for (data,) in rows)]
+    compact = (builtin_recipes_dir() / "compact.md").read_text()
+    assert ran == [
+        ("team/look", sha256(first)),
+        ("", ""),
+        ("team/look", sha256(second)),
+        ("compact", sha256(compact)),
+        ("", ""),
+        ("", ""),
+    ]
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
