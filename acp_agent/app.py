@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.folders import RecipeFolder
     from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import Known, Recipe
+    from acp_agent.recipes.model import Known
 
 DATABASE = "sessions.db"
 LOGS = "logs"
@@ -64,11 +64,11 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     strategies = _Choices(compaction)
 
-    def library(settings: Settings, cwd: Path, trusts: Callable[[Recipe], bool]) -> RecipeLibrary:
+    def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
         from acp_agent.recipes.library import RecipeLibrary
 
         known = recipe_known(settings, strategies)
-        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, RESERVED, trusts)
+        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, RESERVED, trusted)
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
         from acp_agent.recipes.folders import signature

@@ -5,6 +5,7 @@ Reading is quick but touches the disk; call it from a worker thread. Knows nothi
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 PACKAGE = Path(__file__).parents[1]
+
+MAX_FRONT_MATTER = 32 * 1024
+"""Characters."""
+MAX_TOGETHER = 1024 * 1024
+"""Bytes of all files in a project's folder. What they say takes seconds to understand."""
+UNKNOWN = "Came with this project, and runs once you have trusted it"
+"""Description of a recipe that nobody has allowed, and nobody has looked into therefore."""
 
 _WORD = r"[a-z0-9][a-z0-9_-]*"
 _NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
@@ -42,7 +50,7 @@ class RecipeLibrary:
     :ivar recipes: by name, in alphabetical order.
     :ivar errors: one for each file or folder that could not be used.
     :ivar untrusted: those that may not run, since a project brought them and nobody has allowed it; by name. They
-        replace none of `recipes`.
+        replace none of `recipes`, and nothing of their text is known.
     """
 
     recipes: Mapping[str, Recipe]
@@ -99,28 +107,38 @@ class RecipeLibrary:
         folders: Iterable[RecipeFolder],
         known: Known,
         reserved: Collection[str] = (),
-        trusts: Callable[[Recipe], bool] | None = None,
+        trusted: Callable[[Path], str | None] | None = None,
     ) -> RecipeLibrary:
         """Read the files of these folders, of which a later one replaces what an earlier one has of the same name.
 
-        :param trusts: whether a project's recipe may be used; None uses all.
+        :param trusted: SHA-256, in hex, of the text that may be used of a project's file; None for a file of which none
+            may, which is not read then. None in its place uses all.
         """
         recipes: dict[str, Recipe] = {}
         untrusted: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         for folder in folders:
-            found = listing(folder)
+            found, room = listing(folder), MAX_TOGETHER
             errors += [RecipeError(f"cannot read this folder ({why})", source=str(path)) for path, why in found.unread]
             for name, path in found.files.items():
+                digest = trusted(path) if folder.origin == "project" and trusted is not None else ""
+                if digest is None:
+                    untrusted |= _held(folder, name, path, known, reserved)
+                    continue
+                room -= _size(path) if folder.origin == "project" else 0
+                if room < 0:
+                    message = f"has more than {MAX_TOGETHER // 1024} KiB; {name} and all behind it are left out"
+                    errors.append(RecipeError(message, source=str(folder.path)))
+                    break
                 try:
-                    recipe = read_recipe(folder, name, path, known, reserved)
+                    recipe = read_recipe(folder, name, path, known, reserved, digest)
+                    recipes[recipe.name] = recipe
+                except UntrustedError:
+                    untrusted |= _held(folder, name, path, known, reserved)
                 except NotOursError as error:
                     _log.info("left out: %s", error)
                 except RecipeError as error:
                     errors.append(error)
-                else:
-                    held = recipe.origin == "project" and trusts is not None and not trusts(recipe)
-                    (untrusted if held else recipes)[recipe.name] = recipe
         return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
 
     def get(self, name: str) -> Recipe | None:
@@ -133,6 +151,10 @@ class RecipeLibrary:
         return dict(sorted({**self.untrusted, **self.recipes}.items()))
 
 
+class UntrustedError(RecipeError):
+    """A file may not be used, since nobody has allowed the text that it has."""
+
+
 class NotOursError(RecipeError):
     """A file of Claude Code's cannot be used here, which is no fault of it."""
 
@@ -142,16 +164,20 @@ def is_recipe_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def read_recipe(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str] = ()) -> Recipe:
+def read_recipe(
+    folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str] = (), digest: str = ""
+) -> Recipe:
     """Read one file.
 
     :param folder: the folder of recipes that it is in.
     :param name: what it is called there: `github/pr` for `github/pr.md`.
     :param reserved: names of commands that no recipe may take.
+    :param digest: SHA-256, in hex, of the one text that may be looked into; empty for any.
+    :raises UntrustedError: it has another.
     :raises RecipeError: it cannot be used; names the file, and the line where there is one.
     """
     try:
-        return _read(folder, name, path, known, reserved)
+        return _read(folder, name, path, known, reserved, digest)
     except RecipeError:
         raise
     except DocumentError as error:
@@ -164,9 +190,9 @@ def read_recipe(folder: RecipeFolder, name: str, path: Path, known: Known, reser
         raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error
 
 
-def _read(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> Recipe:
+def _read(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str], digest: str) -> Recipe:
     if folder.form == "claude":
-        return _read_command(folder, name, path, known, reserved)
+        return _read_command(folder, name, path, known, reserved, digest)
     if name in reserved:
         raise DocumentError(f"/{name} is a command of the agent's own; rename the file")
     *above, own = name.split("/")
@@ -174,25 +200,51 @@ def _read(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: C
         raise DocumentError("a recipe's file is named with lower-case letters, digits, - and _ alone; rename it")
     if not all(re.fullmatch(_WORD, word) for word in above):
         raise DocumentError("a folder of recipes is named with lower-case letters, digits, - and _ alone; rename it")
-    from acp_agent.recipes.front_matter import parse_recipe
+    from acp_agent.recipes.front_matter import parse_recipe, split
 
-    recipe = parse_recipe(_text(folder, path), name=name, source=path, origin=folder.origin, known=known)
+    text = _text(folder, path, digest)
+    if len(split(text).front_matter or "") > MAX_FRONT_MATTER:
+        raise DocumentError(f"the front matter has more than {MAX_FRONT_MATTER // 1024} KiB", 1)
+    recipe = parse_recipe(text, name=name, source=path, origin=folder.origin, known=known)
     if folder.origin != "builtin":  # ours are right, and without them most sessions need no Jinja2
         check(recipe)
     return recipe
 
 
-def _read_command(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> Recipe:
+def _read_command(
+    folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str], digest: str
+) -> Recipe:
     from acp_agent.recipes.claude_commands import command_name, parse_command
 
     name = command_name(name)
-    if name in reserved or not all(re.fullmatch(_WORD, word) for word in name.split("/")):
+    if name in reserved or not _NAME.fullmatch(name):
         raise DocumentError(f"cannot be called /{name} here")
-    return parse_command(_text(folder, path), name=name, source=path, origin=folder.origin, known=known)
+    return parse_command(_text(folder, path, digest), name=name, source=path, origin=folder.origin, known=known)
 
 
-def _text(folder: RecipeFolder, path: Path) -> str:
+def _text(folder: RecipeFolder, path: Path, digest: str) -> str:
     text = read_text(path, within=folder.within)
     if text is None:
         raise DocumentError("is a link to a file that does not exist")
+    if digest and hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise UntrustedError("has changed since it was allowed to run", source=str(path))
     return text
+
+
+def _held(folder: RecipeFolder, name: str, path: Path, known: Known, reserved: Collection[str]) -> dict[str, Recipe]:
+    """What can be said by name of a file that nobody may look into; nothing where it could not be used."""
+    if folder.form == "claude":
+        from acp_agent.recipes.claude_commands import command_name
+
+        name = command_name(name)
+        reserved = (*reserved, *known.required_hooks)
+    if name in reserved or not _NAME.fullmatch(name):
+        return {}
+    return {name: Recipe(name, UNKNOWN, "", 1, path, folder.origin, "")}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

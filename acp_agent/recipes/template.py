@@ -35,6 +35,8 @@ PLACE_NAMES = ("conversation_id", "cwd", "date", GIT, SHELL)
 
 MAX_OUTPUT = 256 * 1024
 """Characters of a prompt, not counting what the user typed."""
+MAX_TEMPLATE = 64 * 1024
+"""Characters of a text with template syntax, which takes Jinja2 a second to understand."""
 
 _WORDS_TYPED = tuple(f"word_{number}_typed" for number in range(1, 10))
 _FILTERS = {"capitalize", "d", "default", "first", "int", "last", "length", "lower", "title", "trim", "upper"}
@@ -71,6 +73,9 @@ def check(recipe: Recipe) -> None:
     :raises RecipeError: the template is wrong; names file and line.
     """
     if recipe.is_template and any(mark in recipe.body for mark in ("{{", "{%", "{#")):
+        if len(recipe.body) > MAX_TEMPLATE:
+            message = f"a text with {{{{ }}}} or {{% %}} may have {MAX_TEMPLATE // 1024} KiB; make it shorter"
+            raise RecipeError(message, source=str(recipe.source), line=recipe.body_line)
         with _named_errors(recipe):
             _compiled(recipe)
 

@@ -36,6 +36,8 @@ class SessionRecipes:
         self._services = services
         self._cwd = cwd
         self._lock = anyio.Lock()
+        self._doubted = False
+        self._wanted = anyio.Event()
         self._library: RecipeLibrary | None = None
         self._signature: Hashable = None
         self._settings: Settings | None = None
@@ -44,9 +46,17 @@ class SessionRecipes:
         self._offered: tuple[Command, ...] | None = None
 
     async def library(self) -> RecipeLibrary:
-        """The recipes as they were last read. Read on first use: a new session does not wait for it."""
+        """The recipes as they were last read, or are now where they were doubted. Read on first use: a new session does
+        not wait for it."""
+        if self._doubted:
+            await self.renew()
         async with self._lock:
             return self._library or await self._read()
+
+    def doubt(self) -> None:
+        """They may have changed: whoever asks for them next gets them as they are, and nobody else waits for that."""
+        self._doubted = True
+        self._wanted.set()
 
     async def show(self) -> None:
         """Tell the editor which commands there are."""
@@ -58,6 +68,8 @@ class SessionRecipes:
         async with self._lock:
             if self._library is None:
                 return
+            # Whoever doubts them from here on may know more than what is read now.
+            self._doubted = False
             signature = await self._look()
             trusted = self._host.trust.state
             if (signature, trusted) == (self._signature, self._trusted) and self._settings is self._host.settings:
@@ -68,13 +80,15 @@ class SessionRecipes:
             await self.show()
 
     async def watch(self, idle: Callable[[], bool]) -> None:
-        """Renew every now and then, while nothing else is done.
+        """Renew when they are doubted, and every now and then while nothing else is done.
 
-        :param idle: whether no turn runs; a turn renews by itself when it begins.
+        :param idle: whether no turn runs.
         """
         while True:
-            await anyio.sleep(WATCH_SECONDS)
-            if not idle():
+            with anyio.move_on_after(WATCH_SECONDS):
+                await self._wanted.wait()
+            self._wanted = anyio.Event()
+            if not (self._doubted or idle()):
                 continue
             try:
                 await self.renew()
@@ -90,7 +104,7 @@ class SessionRecipes:
         trusted = trust.state
         # It loads YAML and templates as well, for which the end of the process does not wait.
         library = await anyio.to_thread.run_sync(
-            self._services.library, settings, self._cwd, trust.trusts, abandon_on_cancel=True
+            self._services.library, settings, self._cwd, trust.trusted, abandon_on_cancel=True
         )
         self._library, self._settings, self._signature, self._trusted = library, settings, signature, trusted
         told, self._told = self._told, frozenset(map(str, library.errors))

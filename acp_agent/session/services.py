@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from acp_agent.hooks.contract import Origin
     from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Services:
     :ivar compaction: the one service; loaded with the first call.
     :ivar settings: reads the settings for a working directory; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
-    :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument says
-        whether a project's recipe may be used.
+    :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument is
+        `trusted` of `RecipeLibrary.read`.
     :ivar recipe_signature: what is another one when a recipe of the same was changed; touches the disk, but little.
     """
 
@@ -42,7 +41,7 @@ class Services:
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path], Settings]
     models: Callable[[Settings], Registry]
-    library: Callable[[Settings, Path, Callable[[Recipe], bool]], RecipeLibrary]
+    library: Callable[[Settings, Path, Callable[[Path], str | None]], RecipeLibrary]
     recipe_signature: Callable[[Settings, Path], Hashable]
     hooks: Callable[[Settings, Collection[Origin]], Awaitable[Found]]
     project_places: Callable[[Settings, Path], tuple[Path, ...]]

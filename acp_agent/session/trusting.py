@@ -27,7 +27,6 @@ from acp_agent.turn.updates import CallAnnounced, CallFinished
 if TYPE_CHECKING:
     from acp_agent.config import Settings
     from acp_agent.config.brought import Brought
-    from acp_agent.recipes.model import Recipe
     from acp_agent.session.host import SessionHost
 
 NAME = "trust"
@@ -71,12 +70,10 @@ class SessionTrust:
         project = self._host.settings.project
         return (self._found or {}).get(project) if project in self._allowed else None
 
-    def trusts(self, recipe: Recipe) -> bool:
-        """Whether this recipe, with this very text, may run."""
-        if recipe.origin != "project":
-            return True
+    def trusted(self, path: Path) -> str | None:
+        """SHA-256, in hex, of the text that may be used of one of the project's files; None where none may."""
         found = self._found or {}
-        return any(found[place].text_of(recipe.source) == recipe.digest for place in self._allowed)
+        return next((text for place in self._allowed if (text := found[place].text_of(path))), None)
 
     async def looked(self) -> None:
         """Look once, so that the rest has something to say."""

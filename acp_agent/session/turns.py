@@ -27,6 +27,7 @@ from acp_agent.session.commands import (
     UNDO,
     RecipeRun,
     builtin_command,
+    command_words,
     compaction_word,
     recipe_run,
     turn_limits,
@@ -114,8 +115,9 @@ class SessionTurns:
             await host.renew_settings()
             host.compaction.automatic.begin_turn()
             await host.models.begin_turn()
-            await host.recipes.renew()
-            run = recipe_run(await host.library(), parts)
+            host.recipes.doubt()
+            # Only who names a recipe waits for them.
+            run = recipe_run(await host.library(), parts) if command_words(parts) else None
         except Exception:
             # Whatever is wrong with the settings or the recipes, the prompt is kept.
             await host.append(UserPrompted(new_id("msg"), parts, sent=()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.recipes import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.folders import RecipeFolder
+from acp_agent.recipes.library import UNKNOWN
 from acp_agent.recipes.template import check
 
 HANDLERS = {"turn_end": ["swap_context"]}
@@ -233,3 +236,34 @@ def test_a_template_whose_fault_has_no_line_takes_nothing_away_either(folders: F
     assert list(library.recipes) == ["good"]
     [error] = library.errors
     assert error.source == str(folders.project / "bad.md")
+
+
+def test_of_a_project_only_the_text_that_was_allowed_is_looked_into(tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    claude = folders.project.parents[1] / ".claude" / "commands"
+    claude.mkdir(parents=True)
+    (folders.user / "note.md").write_text("The user's.")
+    for name in ("note", "fine", "changed", "Shout", "pin"):
+        (folders.project / f"{name}.md").write_text(f"{name} {{{{ instructions }}}}")
+    for name in ("See It", "squash"):
+        (claude / f"{name}.md").write_text("x")
+    allowed = {
+        folders.project / f"{name}.md": hashlib.sha256((folders.project / f"{name}.md").read_bytes()).hexdigest()
+        for name in ("fine", "changed")
+    }
+    (folders.project / "changed.md").write_text("---\nzebra: 1\n---\n{% set x = 1 %}")
+    library = RecipeLibrary.read(
+        [
+            RecipeFolder("project", claude, "claude"),
+            RecipeFolder("user", folders.user),
+            RecipeFolder("project", folders.project),
+        ],
+        Known({}, required_hooks={"squash": ("turn_end", "swap_context")}),
+        ["pin"],
+        allowed.get,
+    )
+    assert library.errors == ()
+    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {"fine": "project", "note": "user"}
+    assert list(library.untrusted) == ["changed", "note", "see-it"]
+    assert {(recipe.body, recipe.description) for recipe in library.untrusted.values()} == {("", UNKNOWN)}
+    assert library.known["note"].origin == "user"

@@ -104,9 +104,9 @@ async def test_nothing_of_a_repository_runs_before_the_answer_and_all_of_it_in_t
         sent = "\n".join(text for _, text in conversation(it.server.calls[0].body))
         for said in ("heard of session_start", "heard of user_message_send", "plug-in listens", "rule holds"):
             assert sent.count(said) == 1
-        assert len(it.agent.updates(kind="available_commands_update")) == begun + 1
         await it.prompt("/look")
         await it.prompt("/see")
+        assert len(it.agent.updates(kind="available_commands_update")) == begun + 1
         assert {"ran-recipe", "ran-command-of-claude"} <= {*ran(it)}
         assert len(questions(it)) == 1
         async with it.restarted() as later:
