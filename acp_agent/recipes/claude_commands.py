@@ -15,6 +15,7 @@ from pathlib import Path
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import DocumentError
 from acp_agent.config.settings import is_model_name
+from acp_agent.errors import RecipeError
 from acp_agent.recipes.front_matter import first_line, split
 from acp_agent.recipes.model import Known, Origin, Recipe
 
@@ -34,7 +35,7 @@ FREE = ("glob", "grep", "list", "plan", "read", "recall")
 """Tools that such a command need not name."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
-_TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:\((?P<pattern>[^)]*)\))?")
+_TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
     """Make a recipe of a command's file.
 
     :raises DocumentError: there is nothing in it that could be sent.
+    :raises RecipeError: it limits the commands that may run, but not so that anybody could tell which may.
     """
     parts = split(text)
     if not parts.body.strip():
@@ -105,8 +107,15 @@ def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[
             continue
         tools.add(tool)
         if tool == "shell":
-            patterns += _patterns(found["pattern"])
-    return tuple(sorted(tools)), tuple(dict.fromkeys(patterns)) or None
+            limit = found["pattern"]
+            if found["behind"] and not (limit or "").removesuffix(":*").strip():
+                raise RecipeError(
+                    f"allowed-tools: nobody can tell which commands `{found['name']}{found['behind']}` allows; write "
+                    f"`{found['name']}` for all, or as in `{found['name']}(git log:*)`",
+                    source=str(source),
+                )
+            patterns += _patterns(limit)
+    return tuple(sorted(tools)), tuple(dict.fromkeys(patterns)) if "shell" in tools else None
 
 
 def _patterns(pattern: str | None) -> Iterator[str]:
@@ -115,7 +124,7 @@ def _patterns(pattern: str | None) -> Iterator[str]:
     if words.endswith(":*"):
         yield words.removesuffix(":*")
         yield f"{words.removesuffix(':*')} *"
-    elif words:
+    else:
         yield words
 
 

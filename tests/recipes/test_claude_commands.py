@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
+from acp_agent.errors import RecipeError
 from acp_agent.recipes import Known, Recipe, RecipeLibrary
 from acp_agent.recipes.claude_commands import command_name, parse_command
 
@@ -45,11 +46,33 @@ def test_its_keys_are_understood_as_they_are_written_there(caplog: pytest.LogCap
         ("\n  - Read\n  - Bash(ls)", {"shell"}, ("ls",)),
         ("Read, WebFetch", set[str](), None),
         ("mcp__github__create_issue", set[str](), None),
+        ("Bash # all", {"shell"}, ("*",)),
+        ("'Bash', \"Read\"", {"shell"}, ("*",)),
+        ("Bash(ls) Read Bash (git log:*)", {"shell"}, ("ls", "git log", "git log *")),
     ],
 )
 def test_its_tools_become_ours(said: str, tools: set[str], commands: tuple[str, ...] | None) -> None:
     recipe = parse(f"allowed-tools: {said}")
     assert (set(recipe.allowed_tools or ()), recipe.allowed_commands) == (tools | FREE, commands)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Bash()",
+        "Bash( )",
+        "Read, Bash (), Edit",
+        "Bash(:*)",
+        "Bash( :*)",
+        "Bash(git log",
+        "Bash[ls]",
+        "Bash: ls",
+        "Bash{}",
+    ],
+)
+def test_a_limit_that_nobody_can_read_allows_no_command(said: str) -> None:
+    with pytest.raises(RecipeError, match=r"^/c/note\.md: allowed-tools: .* write `Bash` for all"):
+        parse(f"allowed-tools: {said}")
 
 
 @pytest.mark.parametrize("model", ["opus", "claude-sonnet-4-5", "inherit", "nobody/model"])
@@ -78,12 +101,18 @@ def test_what_cannot_be_used_is_left_out_and_is_no_error(tmp_path: Path, caplog:
     assert caplog.text.count("left out: ") == 6
 
 
+def test_a_limit_that_nobody_can_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("---\nallowed-tools: Bash()\n---\nx")
+    found = RecipeLibrary.discover(tmp_path / "none", None, None, {}, claude_user_dir=tmp_path)
+    assert (list(found.recipes), [error.source for error in found.errors]) == ([], [str(tmp_path / "note.md")])
+
+
 @settings(deadline=None)
 @given(st.text())
 def test_whatever_stands_between_the_fences_is_read_or_refused_and_never_a_crash(front_matter: str) -> None:
     try:
         recipe = parse(front_matter)
-    except DocumentError:
+    except (DocumentError, RecipeError):
         return
     assert recipe.description
 
