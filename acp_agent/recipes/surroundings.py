@@ -66,6 +66,7 @@ class Surroundings:
 
     :ivar cwd: absolute path of the session's folder.
     :ivar runner: runs commands there.
+    :ivar readable: makes of what a command printed what a model may read.
     :ivar refuses: why the recipe may not run a command and its arguments; empty where it may.
     """
 
@@ -74,6 +75,7 @@ class Surroundings:
     git: GitFacts
     runner: CommandRunner
     refuses: Callable[[Sequence[str]], str]
+    readable: Callable[[str], str]
 
     @property
     def date(self) -> str:
@@ -81,7 +83,7 @@ class Surroundings:
         return date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant
 
     def shell(self, *argv: object) -> str:
-        """Run a command, and give what it printed to stdout, without line feeds at its end.
+        """Run a command, and give what it printed to stdout, readable and without line feeds at its end.
 
         :raises CommandError: it may not run, or did not succeed.
         """
@@ -94,9 +96,9 @@ class Surroundings:
         code, output, complaint = self.runner.run(words)
         if code != 0:
             ending = f"exit status {code}" if code > 0 else f"signal {-code}"
-            said = f": {complaint[-_MAX_COMPLAINT:]}" if complaint else ""
+            said = f": {self.readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
             raise CommandError(f"`{line}` ended with {ending}{said}")
-        return output
+        return self.readable(output)
 
 
 class CommandRunner:

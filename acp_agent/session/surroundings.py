@@ -13,6 +13,7 @@ from acp_agent.recipes.model import Recipe
 from acp_agent.recipes.surroundings import CommandError, CommandRunner, Surroundings
 from acp_agent.session.workspace import git_place
 from acp_agent.tools.command_patterns import refusal_of_words
+from acp_agent.tools.text import clean, without_escapes
 
 _STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
 
@@ -23,7 +24,7 @@ def surroundings(session_id: str, cwd: str, recipe: Recipe) -> Surroundings:
     :param cwd: absolute path of the session's folder.
     """
     runner = CommandRunner(cwd)
-    return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe))
+    return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe), _readable)
 
 
 class GitNow:
@@ -66,3 +67,8 @@ class GitNow:
 
 def _refuses(recipe: Recipe, words: Sequence[str]) -> str:
     return refusal_of_words(words, recipe.allowed_commands or ())
+
+
+def _readable(printed: str) -> str:
+    # As the shell tool does it.
+    return clean(without_escapes(printed.replace("\r\n", "\n")))

@@ -206,3 +206,25 @@ def alive(pid: int) -> bool:
         return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
     except (FileNotFoundError, ProcessLookupError):  # it was reaped between the two looks
         return False
+
+
+def test_what_a_command_prints_holds_no_colours_and_nothing_that_no_model_takes(tmp_path: Path) -> None:
+    printing = r"printf 'a\033[31mred\033[0m\000\007\r\nb\tc'"
+    made = recipe(f'<{{{{ shell("sh", "-c", "{printing.replace(chr(92), chr(92) * 2)}") }}}}>', SH)
+    assert rendered(made, tmp_path) == "<ared\ufffd\ufffd\nb\tc>"
+    failing = recipe("{{ shell('sh', '-c', 'printf \"\\\\033[31mred\" >&2; false') }}", SH)
+    with pytest.raises(RecipeError, match=r"ended with exit status 1: red$"):
+        rendered(failing, tmp_path)
+
+
+def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_repository_names(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
+    watcher = tmp_path / ".git" / "watcher"
+    watcher.write_text("#!/bin/sh\ntouch .git/ran\n")
+    watcher.chmod(0o755)
+    git(tmp_path, "config", "core.fsmonitor", str(watcher))
+    assert rendered(recipe("{{ git.dirty }}"), tmp_path) == "False"
+    assert not (tmp_path / ".git" / "ran").exists()
+    git(tmp_path, "status")
+    assert (tmp_path / ".git" / "ran").exists()
