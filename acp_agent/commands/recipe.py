@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,15 +15,21 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from acp_agent.app import RECIPES, RESERVED, recipe_folders, recipe_known
+from acp_agent.commands.trust import brought_by
 from acp_agent.config import Settings, load_settings
+from acp_agent.config.brought import project_of
 from acp_agent.config.home import PROJECT_FOLDER, project_dir
+from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
 from acp_agent.recipes.folders import SUFFIX, RecipeFolder, listing
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
+from acp_agent.recipes.surroundings import CommandRunner
 from acp_agent.schemas import modeline
+from acp_agent.session.trusting import advice
+from acp_agent.tools.text import clean, without_escapes
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Known, Recipe
@@ -64,8 +70,20 @@ def _settings() -> tuple[Settings, Known]:
 
 
 def _library() -> RecipeLibrary:
+    """The recipes as a session here has them: a project's only where they are trusted."""
     settings, known = _settings()
-    return RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
+    store = TrustStore(settings.home)
+    allowed = [brought for brought in brought_by(settings, Path.cwd()) if store.trusts(brought)]
+
+    def trusted(path: Path) -> str | None:
+        return next((text for brought in allowed if (text := brought.text_of(path))), None)
+
+    return RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED, trusted)
+
+
+def _advice(recipes: Iterable[Recipe]) -> str:
+    projects = (str(project_of(recipe.source) or recipe.source.parent) for recipe in recipes)
+    return advice(tuple(dict.fromkeys(projects)))
 
 
 # --- list ---
@@ -73,18 +91,24 @@ def _library() -> RecipeLibrary:
 
 def _list(arguments: argparse.Namespace) -> int:
     library = _library()
-    recipes = library.recipes.values()
+    untrusted = library.untrusted.values()
+    # Where a project's would take the place of another, that one comes first, since it is the one that runs.
+    recipes = sorted([*library.recipes.values(), *untrusted], key=lambda recipe: recipe.name)
     if arguments.json:
         errors = [{"file": error.source, "line": error.line, "error": str(error)} for error in library.errors]
-        print(json.dumps({"recipes": [*map(_facts, recipes)], "errors": errors}, ensure_ascii=False, indent=2))
+        entries = [_facts(recipe, trusted=recipe not in untrusted) for recipe in recipes]
+        print(json.dumps({"recipes": entries, "errors": errors}, ensure_ascii=False, indent=2))
     else:
         for recipe in recipes:
             version = f" ({recipe.version})" if recipe.version else ""
-            print(f"{recipe.origin:<8} {recipe.name}{version}  {recipe.description}\n         {recipe.source}")
+            description = "(not trusted)" if recipe in untrusted else recipe.description
+            print(f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}")
+        if untrusted:
+            print(_advice(untrusted))
     return _told(library.errors)
 
 
-def _facts(recipe: Recipe) -> JsonObject:
+def _facts(recipe: Recipe, *, trusted: bool) -> JsonObject:
     return {
         "name": recipe.name,
         "command": f"/{recipe.command}",
@@ -93,6 +117,7 @@ def _facts(recipe: Recipe) -> JsonObject:
         "version": recipe.version,
         "file": str(recipe.source),
         "digest": recipe.digest,
+        "trusted": trusted,
     }
 
 
@@ -111,28 +136,48 @@ def _show(arguments: argparse.Namespace) -> int:
     from acp_agent.session.surroundings import surroundings
 
     library = _library()
-    recipe = library.get(arguments.name)
+    recipe, held = library.get(arguments.name), library.untrusted.get(arguments.name.replace(":", "/"))
+    trusted = recipe is not None
     if recipe is None:
-        wrong = [error for error in library.errors if Path(error.source or "").stem == arguments.name]
-        _told(wrong)
-        raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.recipes)}.")
+        if held is None:
+            _told([error for error in library.errors if Path(error.source or "").stem == arguments.name])
+            raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}.")
+        recipe = _untrusted(held)
+    if held is not None:
+        which = f"{held.source} is not trusted, so that this one runs" if trusted else "This recipe is not trusted"
+        print(f"acp-agent: {which}. {_advice([held])}", file=sys.stderr)
     front_matter = split(recipe.source.read_text(encoding="utf-8-sig")).front_matter
-    print(f"{recipe.source} ({recipe.origin}, {recipe.digest[:12]})")
-    if front_matter:
-        print(f"{FENCE}\n{front_matter}\n{FENCE}")
-    print()
-    sys.stdout.flush()
     around = surroundings(NO_SESSION, str(Path.cwd()), recipe)
-    if recipe.origin == "project":
-        around = replace(around, refuses=_refuses)
-    values = named_values(recipe, arguments.arguments)
-    print(render(recipe, values, " ".join(arguments.text), around))
+    if not trusted:
+        around = replace(around, runner=_Told(str(Path.cwd())))
+    shown = f"{FENCE}\n{front_matter}\n{FENCE}\n\n" if front_matter else "\n"
+    print(f"{recipe.source} ({recipe.origin}{'' if trusted else ', not trusted'}, {recipe.digest[:12]})")
+    print(shown if trusted else _harmless(shown), end="", flush=True)
+    text = render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)
+    print(text if trusted else _harmless(text))
     return 0
 
 
-def _refuses(line: str) -> str:
-    del line
-    return "to show what a project's recipe would send, no command is run"
+def _untrusted(recipe: Recipe) -> Recipe:
+    """A recipe that no session looks into, since the user asks for it."""
+    settings, known = _settings()
+    folders = recipe_folders(os.environ, settings, Path.cwd())
+    folder = next(folder for folder in folders if recipe.source.is_relative_to(folder.path))
+    name = str(recipe.source.relative_to(folder.path).with_suffix(""))
+    return read_recipe(folder, name, recipe.source, known, RESERVED)
+
+
+class _Told(CommandRunner):
+    """Says what would be run, and does not run it."""
+
+    def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
+        """See `CommandRunner.run`."""
+        return 0, f"[what `{shlex.join(argv)}` prints, which runs once it is trusted]", ""
+
+
+def _harmless(text: str) -> str:
+    """A stranger's text without what a terminal would obey."""
+    return clean(without_escapes(text))
 
 
 # --- new ---

@@ -9,6 +9,7 @@ from pathlib import Path
 from support.checkout import REPOSITORY
 from support.repo import make_repo
 from support.terminal import run_command
+from support.trust import trust
 
 MINE = """\
 ---
@@ -32,6 +33,7 @@ def write(path: Path, text: str) -> Path:
 async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(tmp_path: Path) -> None:
     mine = write(tmp_path / "state" / "recipes" / "talk" / "mine.md", MINE)
     theirs = write(tmp_path / ".acp-agent" / "recipes" / "plan.md", "Plan it.\n")
+    trust(tmp_path, tmp_path)
     listed = await run_command(tmp_path, "recipe", "list")
     assert (listed.code, listed.err) == (0, "")
     assert f"user     talk/mine (1.2)  Say it\n         {mine}\n" in listed.out
@@ -67,11 +69,48 @@ async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(tmp_path
     assert unknown.err.startswith("acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,")
 
 
-async def test_a_project_s_recipe_runs_no_command_when_it_is_shown(tmp_path: Path) -> None:
-    write(tmp_path / ".acp-agent" / "recipes" / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"'))
+async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / ".acp-agent" / "recipes"
+    mine = write(folder / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"').replace("echo *", "touch *"))
+    plan = write(folder / "plan.md", "Plan \x1b]0;evil\x07it.\n")
+    own = REPOSITORY / "recipes" / "plan.md"
+    advice = f"`acp-agent trust {tmp_path}` in a terminal allows them.\n"
+
+    listed = await run_command(tmp_path, "recipe", "list")
+    assert (listed.code, listed.err) == (0, "")
+    assert f"project  mine  (not trusted)\n         {mine}\n" in listed.out
+    assert "builtin  plan  Think" in listed.out
+    assert f"         {own}\nproject  plan  (not trusted)\n         {plan}\n" in listed.out
+    assert listed.out.endswith(advice)
+    report = json.loads((await run_command(tmp_path, "recipe", "list", "--json")).out)
+    found = [(entry["name"], entry["origin"], entry["trusted"]) for entry in report["recipes"]]
+    assert [entry for entry in found if entry[0] in ("mine", "plan")] == [
+        ("mine", "project", False),
+        ("plan", "builtin", True),
+        ("plan", "project", False),
+    ]
+
     shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2")
-    assert shown.code == 1
+    assert (shown.code, shown.err) == (0, f"acp-agent: This recipe is not trusted. {advice}")
+    assert shown.out.startswith(f"{mine} (project, not trusted, ")
+    assert "\nSay [what `touch ran` prints, which runs once it is trusted] 2 in " in shown.out
+    other = await run_command(tmp_path, "recipe", "show", "plan")
+    assert other.out.startswith(f"{own} (builtin, ")
+    assert other.err == f"acp-agent: {plan} is not trusted, so that this one runs. {advice}"
+    write(folder / "evil.md", plan.read_text())
+    evil = await run_command(tmp_path, "recipe", "show", "evil")
+    assert "\x1b" not in evil.out
+    assert evil.out.endswith("\nPlan it.\n")
     assert not (tmp_path / "ran").exists()
+
+    trust(tmp_path, tmp_path)
+    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"{mine} (project, ")
+    assert (tmp_path / "ran").exists()
+    listed = await run_command(tmp_path, "recipe", "list")
+    assert "not trusted" not in listed.out
+    assert "builtin  plan" not in listed.out
 
 
 async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) -> None:
