@@ -5,7 +5,6 @@ Reading is quick but touches the disk; call it from a worker thread. Knows nothi
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -226,8 +225,11 @@ def _text(folder: RecipeFolder, path: Path, digest: str) -> str:
     text = read_text(path, within=folder.within)
     if text is None:
         raise DocumentError("is a link to a file that does not exist")
-    if digest and hashlib.sha256(text.encode()).hexdigest() != digest:
-        raise UntrustedError("has changed since it was allowed to run", source=str(path))
+    if digest:
+        import hashlib  # loads OpenSSL
+
+        if hashlib.sha256(text.encode()).hexdigest() != digest:
+            raise UntrustedError("has changed since it was allowed to run", source=str(path))
     return text
 
 
