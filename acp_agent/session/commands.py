@@ -146,10 +146,12 @@ def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
     return (match["name"], match["rest"] or "") if match else None
 
 
-def compaction_word(instructions: str) -> tuple[str, str]:
-    """The word behind `/compact` that compacts nothing, and what follows it; the word is empty where there is none."""
-    word, *rest = instructions.split(maxsplit=1) or [""]
-    return (word, "".join(rest).strip()) if word in (*REPORTS, UNDO) else ("", instructions)
+def compaction_word(run: RecipeRun) -> tuple[str, str]:
+    """The word behind `/compact` that compacts nothing, and what follows it; the word is empty where there is none.
+    Behind another recipe that compacts, such a word is an instruction."""
+    word, *rest = run.instructions.split(maxsplit=1) or [""]
+    known = word in (*REPORTS, UNDO) and run.recipe.name == COMPACT
+    return (word, "".join(rest).strip()) if known else ("", run.instructions)
 
 
 def mentioned(parts: tuple[UserPart, ...]) -> str:

@@ -188,7 +188,7 @@ class SessionTurns:
             return result.stop_reason
 
     async def _compact(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> StopReason:
-        word, rest = compaction_word(run.instructions)
+        word, rest = compaction_word(run)
         if word in REPORTS or (word and rest):
             from acp_agent.session.builtin import report
 

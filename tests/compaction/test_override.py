@@ -76,3 +76,28 @@ async def test_one_file_changes_all_four_compactions_and_its_digest_is_in_the_lo
     assert asked[:2] == ["Say it my way."] * 2
     assert set(asked[2:]) == {"Say it otherwise."}
     assert not any(call.mentions(RECIPE_TEXT) for call in it.server.calls)
+
+
+async def test_words_that_compact_knows_are_instructions_behind_another_recipe_that_compacts(
+    tmp_path: Path,
+) -> None:
+    recipe = tmp_path / "home" / "state" / "recipes" / "short.md"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text(MINE)
+    asked: list[str] = []
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        last = texts(body)[-1]
+        if "Say it my way" in last:
+            asked.append(last)
+            return Reply("Summary.")
+        return Reply(LONG)
+
+    async with stage(tmp_path, script=answer, editor=ZED_BETA, config={"compaction": {"prepare": False}}) as it:
+        await it.prompt("One?")
+        for word in ("undo", "status"):
+            await it.prompt(f"/short {word}")
+            await it.prompt("And then?")
+        assert [compaction.statuses[-1] for compaction in shown_compactions(it.agent)] == ["completed"] * 2
+    assert ["undo" in text for text in asked] == [True, False]
+    assert "status" in asked[1]
