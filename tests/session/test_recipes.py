@@ -136,7 +136,8 @@ async def test_an_override_of_compact_without_its_hook_is_named_and_the_built_in
 
 async def test_a_recipe_limits_what_may_run_and_not_what_the_model_is_told(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    write(repo.path / ".acp-agent" / "recipes", tests=TESTS)
+    silent = TESTS.replace('["echo tests*"]', "[]")
+    write(repo.path / ".acp-agent" / "recipes", tests=TESTS, silent=silent)
     trust(tmp_path, repo.path)
     calls = [
         ToolCall("read", {"path": str(repo.program)}),
@@ -144,6 +145,7 @@ async def test_a_recipe_limits_what_may_run_and_not_what_the_model_is_told(tmp_p
         ToolCall("shell", {"command": "echo tests pass"}),
     ]
     script = [Reply("All.", tool_calls=calls), Reply("Done."), Reply("Now.", tool_calls=calls[:1]), Reply("Read.")]
+    script += [Reply("None.", tool_calls=calls[2:]), Reply("Done.")]
     async with (
         model_server(script) as server,
         connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
@@ -161,4 +163,7 @@ async def test_a_recipe_limits_what_may_run_and_not_what_the_model_is_told(tmp_p
         # The limit ends with the recipe's turn.
         await agent.prompt(session, "Read it.")
         assert not messages(server.calls[3].body)[-1]["content"][0].get("is_error", False)
+        await agent.prompt(session, "/silent")
+        [refused] = messages(server.calls[5].body)[-1]["content"]
+        assert refused["content"][0]["text"].endswith("Commands that may: none.")
         assert len({str(bare(call.body)["tools"]) for call in server.calls}) == 1
