@@ -14,6 +14,7 @@ from typing import Protocol
 
 import anyio
 
+from acp_agent.config.checks import unknown_provider
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, is_model_name
 from acp_agent.errors import ConfigError
 from acp_agent.llm import probe
@@ -122,12 +123,12 @@ class Registry:
         provider, _, name = model.partition("/")
         return ResolvedModel(model, self._provider(provider), name, self.profile(model))
 
-    def knows(self, model: str) -> bool:
-        """Whether a text has the form `provider/model` and names a provider that is built in or configured.
+    def unusable(self, model: str) -> str:
+        """Why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
 
         What models the provider has is not asked.
         """
-        return is_model_name(model) and model.partition("/")[0] in self._names()
+        return unknown_provider(model, self._names()) if is_model_name(model) else "a model is named `provider/model`"
 
     def profile(self, model: str) -> ModelProfile:
         """What is known of `provider/model` without asking anybody, the user's corrections included."""

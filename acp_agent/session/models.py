@@ -167,9 +167,9 @@ class SessionModels:
             del self._asking[name]
             answered.set()
 
-    def knows(self, name: str) -> bool:
-        """Whether a name is a model's and its provider is there."""
-        return self._registry.knows(name)
+    def unusable(self, name: str) -> str:
+        """Why a name is no model's, or of a provider that there is not; empty where the model can be asked for."""
+        return self._registry.unusable(name)
 
     async def choices(self) -> tuple[str, ...]:
         """What may be chosen from."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from acp_agent.conversation.events import Event, ModeChanged, ModelChanged, ThoughtLevelChanged
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import InvalidParamsError, sentence
 from acp_agent.turn.permission import MODES
 from acp_agent.turn.updates import Choice, Option
 
@@ -53,23 +53,25 @@ def session_options(mode: str, thought_level: str, model: str | None, models: Se
     )
 
 
-def change_event(
-    options: Sequence[Option], option_id: str, value: str, knows_model: Callable[[str], bool]
-) -> Event | None:
+def change_event(options: Sequence[Option], option_id: str, value: str, unusable: Callable[[str], str]) -> Event | None:
     """The event that sets an option; None where it is set like that already.
 
-    :param knows_model: whether a model that no list holds can be asked for all the same.
-    :raises InvalidParamsError: no such option or value; names those that there are.
+    :param unusable: why a model that no list holds cannot be asked for; empty where it can.
+    :raises InvalidParamsError: no such option or value; says why, and names those that there are.
     """
     option = next((option for option in options if option.id == option_id), None)
     if option is None:
         known = ", ".join(option.id for option in options)
         raise InvalidParamsError(f"There is no option {option_id!r}. The options are: {known}.")
     values = [choice.value for choice in option.choices]
-    # A model may be named that no list holds: a new one, or one of a local server.
-    free = option_id == MODEL and knows_model(value)
-    if value not in values and not free:
-        raise InvalidParamsError(f"{value!r} is no value of {option_id!r}. The values are: {', '.join(values)}.")
+    if value not in values:
+        # A model may be named that no list holds: a new one, or one of a local server.
+        wrong = unusable(value) if option_id == MODEL else f"it is no value of {option_id!r}"
+        if wrong:
+            near = next((known for known in values if known.endswith(f"/{value}")), "")
+            refused = sentence(InvalidParamsError(f"{value!r} cannot be chosen: {wrong}"))
+            hint = f" Did you mean `{near}`?" if near else ""
+            raise InvalidParamsError(f"{refused}{hint} On the menu are: {', '.join(values)}.")
     if value == option.current:
         return None
     if option_id == MODE:

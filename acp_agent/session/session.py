@@ -159,7 +159,7 @@ class Session:
             return await self._set_option(option_id, value)
 
     async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
-        event = change_event(await self.options(), option_id, value, self.host.models.knows)
+        event = change_event(await self.options(), option_id, value, self.host.models.unusable)
         if event is not None:
             # What somebody else appended, a running turn must learn from its own next append.
             if self._running is None:

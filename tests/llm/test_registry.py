@@ -133,14 +133,14 @@ NO_MODELS = ["nobody/x", "claude", "/x", "openai/", "", "anthropic/ x y", " /x",
 @pytest.mark.parametrize("model", NO_MODELS)
 def test_a_name_that_means_nothing_is_explained(model: str) -> None:
     registry = Registry(settings(), {})
-    assert not registry.knows(model)
+    assert registry.unusable(model)
     with pytest.raises(ConfigError, match=r"known are anthropic, openai|provider/model"):
         registry.resolve(model)
 
 
 @pytest.mark.parametrize("model", ["anthropic/any-model", "openrouter/openai/gpt-6.2-sol", "mine/org/x", "ollama/x:7b"])
 def test_a_well_formed_name_of_a_built_in_or_configured_provider_is_known(model: str) -> None:
-    assert Registry(settings(ProviderSettings("mine", base_url=NOWHERE)), {}).knows(model)
+    assert not Registry(settings(ProviderSettings("mine", base_url=NOWHERE)), {}).unusable(model)
 
 
 async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

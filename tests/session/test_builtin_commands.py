@@ -123,7 +123,12 @@ async def test_model_changes_what_the_menu_changes_and_refuses_what_is_none(tmp_
         [update] = it.agent.updates(kind="config_option_update", since=begun)
         current = {option["id"]: option["currentValue"] for option in update["configOptions"]}
         assert current["model"] == "anthropic/claude-haiku-4-5"
-        assert "'gpt' is no value of 'model'" in await said(it, "/model gpt")
+        named = await said(it, "/model claude-test")
+        assert "a model is named `provider/model`. Did you mean `anthropic/claude-test`?" in named
+        unknown = await said(it, "/model openia/gpt")
+        assert unknown.startswith("'openia/gpt' cannot be chosen: there is no provider 'openia' (others go under")
+        assert "did you mean `openai`? On the menu are: anthropic/claude-" in unknown
+        assert "known are: anthropic, " in await said(it, "/model foo/bar")
         assert "`anthropic/claude-haiku-4-5`" in await said(it, "/model")
         await it.prompt("Are you there?")
         assert it.server.calls[0].body["model"] == "claude-haiku-4-5"
