@@ -31,6 +31,12 @@ from acp_agent.recipes.template import PLACE_NAMES, RESERVED_NAMES
 FENCE = "---"
 MAX_DESCRIPTION = 100
 
+_LANGUAGE = (
+    *("True", "False", "None", "true", "false", "none", "self", "loop"),
+    *("and", "or", "not", "in", "is", "if", "else"),
+)
+"""Words that Jinja2 takes for something else in `{{ … }}`, whatever an argument of that name is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -162,7 +168,7 @@ def _argument_name(value: str) -> str:
         raise PydanticCustomError(
             "argument_reserved", "this name stands for the rest of the command line; take another"
         )
-    if value in PLACE_NAMES:
+    if value in (*PLACE_NAMES, *_LANGUAGE):
         raise PydanticCustomError("argument_reserved", "this name has a meaning of its own in a template; take another")
     return value
 
@@ -196,7 +202,10 @@ ArgumentName = Annotated[
     str,
     AfterValidator(_argument_name),
     WithJsonSchema(
-        {"pattern": f"^(?!(?:{'|'.join((*RESERVED_NAMES, *PLACE_NAMES))})$)[A-Za-z_][A-Za-z0-9_]*$", "type": "string"}
+        {
+            "pattern": f"^(?!(?:{'|'.join((*RESERVED_NAMES, *PLACE_NAMES, *_LANGUAGE))})$)[A-Za-z_][A-Za-z0-9_]*$",
+            "type": "string",
+        }
     ),
 ]
 Limit = Annotated[

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import keyword
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
-from acp_agent.recipes import Argument, HookBinding, Known, NamedHandler, Recipe
+from acp_agent.recipes import Argument, HookBinding, Known, NamedHandler, Recipe, render
 from acp_agent.recipes.front_matter import parse_recipe, split
 
 HANDLERS = {"turn_end": ["swap_context", "append_context"], "agent_stop": ["export_markdown"]}
@@ -131,6 +132,8 @@ def test_no_tools_and_all_tools_are_told_apart() -> None:
         ("description: [a]", 2, "description", "should be a valid string"),
         ("arguments:\n  instructions: {}", 3, "arguments.instructions", "stands for the rest of the command line"),
         ("defaults:\n  arguments: x", 3, "defaults.arguments", "stands for the rest of the command line"),
+        ("arguments:\n  'true': {}", 3, "arguments.true", "has a meaning of its own in a template"),
+        ("defaults:\n  x: 1\n  self: x", 4, "defaults.self", "has a meaning of its own in a template"),
         ("arguments:\n  a-b: {}", 3, "arguments.a-b", "letters, digits and underscores alone"),
         ("arguments:\n  a:\n    requierd: true", 4, "arguments.a.requierd", "did you mean `required`?"),
         ("arguments:\n  a: {default: [1]}", 3, "arguments.a.default", "should be a valid string"),
@@ -152,6 +155,24 @@ def test_a_mistake_is_named_with_its_line_in_the_file(matter: str, line: int, ke
         parse(f"---\n{matter}\n---\nbody\n")
     assert words in caught.value.message
     assert (caught.value.line, caught.value.key) == (line, key)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(
+        [*keyword.kwlist, "true", "none", "self", "loop", "macro", "block", "super", "caller", "range", "_"]
+    )
+    | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+)
+def test_an_argument_of_any_name_that_is_taken_is_what_the_template_says(name: str) -> None:
+    front = f"---\narguments:\n  '{name}':\n---\n"
+    body = f"{{{{ {name} }}}} {{% if {name} == 'x y' %}}same{{% endif %}}"
+    body += f"{{% for each_one in [1] %}} {{{{ {name} }}}}{{% endfor %}}"
+    try:
+        recipe = parse(front + body)
+    except DocumentError:
+        reject()
+    assert render(recipe, {name: "x y"}, "") == "x y same x y"
 
 
 def test_a_caller_who_does_not_know_the_tools_gets_any_name() -> None:
