@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -27,6 +27,10 @@ MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
 Place: TypeAlias = tuple[str | int, ...]
+
+_TEXT = "tag:yaml.org,2002:str"
+_GUESSED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "merge", "timestamp", "value")}
+"""What YAML 1.1 makes of a word without quotes, nothing at all left aside."""
 
 
 class DocumentError(Exception):
@@ -88,14 +92,16 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
 
 
-def parse_mapping(text: str, first_line: int = 1) -> Document:
+def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
     """Parse YAML whose top level is a mapping, or nothing.
 
     :param text: the YAML.
     :param first_line: the line of the file that `text` begins at.
+    :param is_text: whether what stands at a place is text, as it is written: YAML 1.1 would make 1.1 of `1.10`, 750 of
+        `12:30`, 7 of `007` and false of `no`.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, first_line, ())
+    data, lines = _parse(text, first_line, (), is_text)
     begin = lines.pop(())
     if not isinstance(data, Mapping):
         raise DocumentError("should be `key: value` lines", begin)
@@ -109,7 +115,7 @@ def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Do
     :returns: each with the line that it begins at, which is also the line of its empty place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, 1, words)
+    data, lines = _parse(text, 1, words, lambda _: False)
     if isinstance(data, Mapping):
         return [(lines[()], Document(cast("Mapping[str, object]", data), lines))]
     if not isinstance(data, list):
@@ -123,7 +129,9 @@ def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Do
     return documents
 
 
-def _parse(text: str, first_line: int, words: Collection[str]) -> tuple[object, dict[Place, int]]:
+def _parse(
+    text: str, first_line: int, words: Collection[str], is_text: Callable[[Place], bool]
+) -> tuple[object, dict[Place, int]]:
     """The data, an empty mapping where there is none, and its lines; that of the empty place is where it begins."""
     import yaml
     from yaml.reader import ReaderError
@@ -135,6 +143,7 @@ def _parse(text: str, first_line: int, words: Collection[str]) -> tuple[object, 
         if node is None:
             return {}, {(): first_line}
         _walk(node, (), lines, first_line, set(), words)
+        _keep_text(node, (), is_text)
         data = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -172,8 +181,8 @@ def _walk(
             if not isinstance(key, yaml.ScalarNode):
                 raise DocumentError("a key should be a word", line, dotted(place))
             if key.value in words:
-                key.tag = "tag:yaml.org,2002:str"
-            if key.tag != "tag:yaml.org,2002:str":
+                key.tag = _TEXT
+            if key.tag != _TEXT:
                 message = f"YAML does not read this key as text; put it in quotes: '{key.value}'"
                 raise DocumentError(message, line, dotted(place))
             inner = (*place, str(key.value))
@@ -181,6 +190,17 @@ def _walk(
                 raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
             lines[inner] = line
             _walk(value, inner, lines, first_line, seen, words)
+
+
+def _keep_text(node: Node, place: Place, is_text: Callable[[Place], bool]) -> None:
+    """Have what stands at such a place read as it is written."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            _keep_text(value, (*place, str(key.value)), is_text)
+    elif isinstance(node, yaml.ScalarNode) and node.tag in _GUESSED and is_text(place):
+        node.tag = _TEXT
 
 
 def validate(model: type[M], document: Document, context: object = None) -> M:

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.checks import unknown_provider
-from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
+from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, parse_mapping, validate
 from acp_agent.config.forms import ModelName
 from acp_agent.config.settings import Mode
 from acp_agent.recipes.compaction_section import (
@@ -80,7 +80,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     parts = split(text)
     if not parts.body.strip():
         raise DocumentError("has no text below its front matter; that text is what the model is told", parts.body_line)
-    document = parse_mapping(parts.front_matter, first_line=2) if parts.front_matter else Document({}, {})
+    document = parse_mapping(parts.front_matter, 2, _is_text) if parts.front_matter else Document({}, {})
     matter = validate(FrontMatter, document)
     if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
@@ -173,14 +173,12 @@ def _argument_name(value: str) -> str:
     return value
 
 
-def _as_text(value: object) -> object:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return str(value)
+def _is_text(place: Place) -> bool:
+    match place:
+        case ("name" | "description" | "version",) | ("defaults", _) | ("arguments", _, "description" | "default"):
+            return True
         case _:
-            return value
+            return False
 
 
 def _one_line(value: str) -> str:
@@ -193,11 +191,8 @@ def _not_null(value: object) -> object:
     return value
 
 
-Scalar = Annotated[
-    str,
-    BeforeValidator(_as_text),
-    WithJsonSchema({"type": ["string", "number", "boolean"], "title": "a text, a number, `true`, `false`"}),
-]
+Words = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"], "title": "a text"})]
+"""A text, which is taken as it is written: without quotes, an editor may see a number in it."""
 ArgumentName = Annotated[
     str,
     AfterValidator(_argument_name),
@@ -224,10 +219,10 @@ class Section(BaseModel):
 class ArgumentSection(Section):
     """`arguments.*`."""
 
-    description: Annotated[str, AfterValidator(_one_line)] = Field(
+    description: Annotated[Words, AfterValidator(_one_line)] = Field(
         default="", description="what it is, for the editor's list"
     )
-    default: Scalar | None = Field(default=None, description="its value where none is given; left out: empty")
+    default: Words | None = Field(default=None, description="its value where none is given; left out: empty")
     required: bool = Field(
         default=False, description="whether it is asked for where it is not given and has no default"
     )
@@ -236,12 +231,12 @@ class ArgumentSection(Section):
 class FrontMatter(Section):
     """What may stand between the fences. `defaults` is the older way to write `arguments.*.default`."""
 
-    name: str | None = Field(
+    name: Words | None = Field(
         default=None,
         description="the same as the file's name without `.md`: lower-case letters, digits, `-`, `_`; in a folder, "
         "with or without that before it",
     )
-    description: Annotated[str, AfterValidator(_one_line)] | None = Field(
+    description: Annotated[Words, AfterValidator(_one_line)] | None = Field(
         default=None, description="one line for the editor's list"
     )
     allowed_tools: Limit = Field(
@@ -255,7 +250,7 @@ class FrontMatter(Section):
     arguments: dict[ArgumentName, ArgumentSection | None] = Field(
         default={}, description="names with `description`, `default`, `required`"
     )
-    defaults: dict[ArgumentName, Scalar] = Field(default={}, description="the short form: names with their defaults")
+    defaults: dict[ArgumentName, Words] = Field(default={}, description="the short form: names with their defaults")
     hooks: dict[str, HookSection] = Field(
         default={}, description="what happens at an event of the recipe's run: [handlers](#handlers)"
     )
@@ -267,7 +262,7 @@ class FrontMatter(Section):
         description="the [mode](sessions.md#modes) of the run. A project's recipe can make the session's mode "
         "stricter, and never freer",
     )
-    version: Scalar = Field(default="", description="whatever you call this version of the recipe")
+    version: Words = Field(default="", description="whatever you call this version of the recipe")
     compaction: CompactionSection | None = Field(
         default=None, description="for a recipe that compacts: [how](#compaction)"
     )

@@ -14,7 +14,7 @@ from support.trust import trust
 MINE = """\
 ---
 description: Say it
-version: 1.2
+version: 1.10
 arguments:
   depth: {description: how deep, required: true}
 allowed_commands: ["echo *"]
@@ -36,7 +36,7 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
     trust(tmp_path, tmp_path)
     listed = await run_command(tmp_path, "recipe", "list")
     assert (listed.code, listed.err) == (0, "")
-    assert f"user     talk/mine (1.2)  Say it\n         {mine}\n" in listed.out
+    assert f"user     talk/mine (1.10)  Say it\n         {mine}\n" in listed.out
     assert f"project  plan  Plan it.\n         {theirs}\n" in listed.out
     assert "builtin  commit  Commit the changes" in listed.out
     broken = write(tmp_path / "state" / "recipes" / "broken.md", BROKEN)
@@ -49,7 +49,7 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
     assert (entry["command"], entry["origin"], entry["version"], entry["file"]) == (
         "/talk:mine",
         "user",
-        "1.2",
+        "1.10",
         str(mine),
     )
 

@@ -97,6 +97,21 @@ Write about {{ topic }}.
     )
 
 
+AS_WRITTEN = ["1.10", "12:30", "007", "no", "on", "True", "1_000", "0x1F", "2026-01-02", "1e3", ".5", "=", "<<", "-0"]
+
+
+@pytest.mark.parametrize("written", AS_WRITTEN)
+def test_a_text_is_kept_as_it_is_written(written: str) -> None:
+    arguments = f"arguments: {{a: {{default: {written}, description: {written}}}, b: }}\ndefaults:\n  b: {written}"
+    recipe = parse(f"---\nversion: {written}\ndescription: {written}\n{arguments}\n---\nx")
+    assert (recipe.version, recipe.description) == (written, written)
+    assert recipe.arguments == (Argument("a", written, written), Argument("b", "", written))
+    assert parse("---\narguments: {a: {default: ~}, b: {default: }}\n---\nx").arguments == (
+        Argument("a"),
+        Argument("b"),
+    )
+
+
 @pytest.mark.parametrize(
     "text", ["# Say hello\n\nto all\n", "---\n---\n# Say hello\n", "---\n# nothing\n---\n\nSay hello\n"]
 )
