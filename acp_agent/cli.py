@@ -20,12 +20,7 @@ def main(argv: Sequence[str]) -> int:
     :returns: the exit status.
     """
     _open_standard_streams()
-    parser = build_parser()
-    arguments, rest = parser.parse_known_args(argv)
-    if rest and (arguments.command != "recipe" or arguments.action != "show" or any(word[:1] == "-" for word in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:  # argparse takes no words behind an option where there were none before it
-        arguments.text += rest
+    arguments = parse(argv)
     from acp_agent.commands.terminal import run_command
 
     return run_command(arguments)
@@ -37,6 +32,25 @@ def _open_standard_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """What was asked for. Ends the process with a message where it cannot be understood.
+
+    :param argv: the arguments behind the program's name.
+    """
+    parser = build_parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if not rest:
+        return arguments
+    # `recipe show NAME --arg …`: argparse takes no words behind an option where there were none before it.
+    end = rest.index("--") if "--" in rest else len(rest)
+    words = [*rest[:end], *rest[end + 1 :]]
+    shows = arguments.command == "recipe" and arguments.action == "show"
+    if not shows or any(word[:1] == "-" for word in rest[:end]):
+        parser.error(f"unrecognized arguments: {' '.join(words)}")
+    arguments.text += words
+    return arguments
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -62,6 +62,11 @@ async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(tmp_path
     assert lines[0].startswith(f"{path} (user, ")
     assert lines[1:-2] == MINE.splitlines()[:-1]
     assert lines[-1] == f"Say hello deeply in {tmp_path}. please and soon"
+    dashed = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2", "all", "--", "-v", "--", "it")
+    assert (dashed.code, dashed.err) == (0, "")
+    assert dashed.out.splitlines()[-1] == f"Say hello 2 in {tmp_path}. all -v -- it"
+    mistyped = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2", "--agr", "--", "it")
+    assert (mistyped.code, mistyped.err.endswith("unrecognized arguments: --agr it\n")) == (2, True)
     missing = await run_command(tmp_path, "recipe", "show", "mine")
     assert missing.code == 1
     assert "needs the argument `depth` (how deep)" in missing.err
