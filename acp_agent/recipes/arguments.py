@@ -27,15 +27,17 @@ def split_arguments(recipe: Recipe, line: str) -> tuple[dict[str, str], str]:
     takes the next character as it is between double ones. A quote that is not closed is part of a word.
 
     :param line: what was typed behind the recipe's name.
-    :returns: values by name, and the rest: from the first word on that is no argument, or one given before.
+    :returns: values by name, and the rest: from the first word on that is no argument.
+    :raises RecipeArgumentError: an argument is given twice.
     """
     declared = {argument.name for argument in recipe.arguments}
     values: dict[str, str] = {}
     position = 0
     while found := _ARGUMENT.match(line, position):
         name = found["name"]
-        if name not in declared or name in values:
+        if name not in declared:
             break
+        _require_new(recipe, name, values)
         if found["double"] is not None:
             values[name] = re.sub(r"\\(.)", r"\1", found["double"], flags=re.DOTALL)
         else:
@@ -52,7 +54,7 @@ def join_arguments(values: Mapping[str, str], rest: str) -> str:
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
     """Read `NAME=VALUE` words, of which each has to be an argument of the recipe.
 
-    :raises RecipeArgumentError: one has another form, or names no argument.
+    :raises RecipeArgumentError: one has another form, names no argument, or one that is given already.
     """
     known = [argument.name for argument in recipe.arguments]
     values: dict[str, str] = {}
@@ -63,8 +65,17 @@ def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
         if name not in known:
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
             raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
+        _require_new(recipe, name, values)
         values[name] = value
     return values
+
+
+def _require_new(recipe: Recipe, name: str, values: Mapping[str, str]) -> None:
+    if name in values:
+        raise RecipeArgumentError(
+            f"the argument `{name}` of the recipe `{recipe.name}` is given twice; give it once. Where the second "
+            "belongs to the instructions, put another word before it"
+        )
 
 
 def _quoted(value: str) -> str:

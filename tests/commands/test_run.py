@@ -204,6 +204,8 @@ async def test_a_recipe_s_arguments_are_given_with_arg(tmp_path: Path) -> None:
         assert "needs the argument `depth`" in one_sentence(await asked(server, tmp_path, *note, "the log"))
         assert "no argument `dept`" in one_sentence(await asked(server, tmp_path, *note, "--arg", "dept=3"))
         assert "NAME=VALUE" in one_sentence(await asked(server, tmp_path, *note, "--arg", "depth"))
+        twice = await asked(server, tmp_path, *note, "--arg", "depth=3", "--arg", "depth=4")
+        assert "is given twice" in one_sentence(twice)
         assert "-r" in one_sentence(await asked(server, tmp_path, "run", "--arg", "depth=3", "the log"))
         assert len(server.calls) == 2
 

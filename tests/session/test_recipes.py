@@ -104,6 +104,9 @@ async def test_arguments_are_given_in_front_and_a_missing_one_is_asked_for(tmp_p
             await agent.prompt(session, "/diff the tests")
         assert "/diff branch=…" in error.value.message
         assert error.value.code == -32602
+        with pytest.raises(AgentError, match="the argument `branch` of the recipe `diff` is given twice") as error:
+            await agent.prompt(session, "/diff branch=main branch=next")
+        assert error.value.code == -32602
         assert not server.calls
 
         await agent.prompt(session, '/diff branch=main style="in two\nwords" the tests')
