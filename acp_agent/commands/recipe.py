@@ -27,13 +27,15 @@ from acp_agent.recipes.arguments import named_values
 from acp_agent.recipes.folders import SUFFIX, RecipeFolder, listing
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
 from acp_agent.recipes.surroundings import CommandRunner
-from acp_agent.schemas import modeline
+from acp_agent.schemas import modeline, put_copy
 from acp_agent.session.trusting import advice
 from acp_agent.tools.text import clean, without_escapes
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Known, Recipe
 
+SCHEMAS = "schemas"
+"""The folder beside the recipes into which `new` puts the schema that its files name."""
 NO_SESSION = "sess_show"
 """Stands for the session's id in what `show` prints."""
 TEMPLATE = """\
@@ -198,10 +200,15 @@ def _new(arguments: argparse.Namespace) -> int:
     path = folder.path / f"{name}{SUFFIX}"
     builtin = builtin_recipes_dir() / f"{name}{SUFFIX}"
     text = builtin.read_text(encoding="utf-8") if builtin.is_file() else TEMPLATE
+    schemas = folder.path.with_name(SCHEMAS)
+    for place in (path.parent, schemas):
+        if folder.within is not None and not place.resolve().is_relative_to(folder.within.resolve()):
+            raise AgentError(f"{place} leads out of {folder.within}. Nothing was written.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if arguments.project else 0o700)
+        schema = modeline(put_copy("recipe", schemas), path)
         with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace(f"{FENCE}\n", f"{FENCE}\n{modeline('recipe')}\n", 1))
+            file.write(text.replace(f"{FENCE}\n", f"{FENCE}\n{schema}\n", 1))
     except FileExistsError as error:
         raise AgentError(f"{path} is there already, and was not changed.") from error
     except OSError as error:

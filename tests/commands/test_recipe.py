@@ -6,6 +6,7 @@ import json
 import stat
 from pathlib import Path
 
+from acp_agent.schemas import schema_path
 from support.checkout import REPOSITORY
 from support.repo import make_repo
 from support.terminal import run_command
@@ -145,9 +146,26 @@ async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_proje
     assert (made.code, made.out) == (0, f"{path}\n")
     fence, modeline, *rest = path.read_text().splitlines(keepends=True)
     assert fence + "".join(rest) == (REPOSITORY / "recipes" / "compact.md").read_text()
-    # Editors complete and check the keys by it.
-    assert modeline.startswith("# yaml-language-server: $schema=file:///")
-    assert Path(modeline.split("file://")[1].strip()).is_file()
+    # What is committed names no place of this machine.
+    assert modeline == "# yaml-language-server: $schema=../schemas/recipe.schema.json\n"
+    schema = repo.path / ".acp-agent" / "schemas" / "recipe.schema.json"
+    assert schema.read_bytes() == schema_path("recipe").read_bytes()
+    # A link in its place is replaced, and never written through.
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    schema.unlink()
+    schema.symlink_to(precious)
+    nested = await run_command(repo.path, "recipe", "new", "talk/mine", "--project", env=env)
+    assert nested.code == 0
+    assert "$schema=../../schemas/recipe.schema.json\n" in Path(nested.out.strip()).read_text()
+    assert (schema.is_symlink(), precious.read_text()) == (False, "mine")
+    schema.unlink()
+    schema.parent.rmdir()
+    schema.parent.symlink_to(tmp_path)
+    refused = await run_command(repo.path, "recipe", "new", "other", "--project", env=env)
+    assert (refused.code, "leads out of" in refused.err) == (1, True)
+    assert not (path.parent / "other.md").exists()
+    assert not (tmp_path / "recipe.schema.json").exists()
 
 
 async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_are_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
@@ -27,7 +27,7 @@ from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.hooks.rule_schema import read_rule
 from acp_agent.recipes.front_matter import parse_recipe
 from acp_agent.recipes.model import Known
-from acp_agent.schemas import SCHEMA_NAMES, SchemaName, modeline, schema_path
+from acp_agent.schemas import SCHEMA_NAMES, SchemaName, modeline, put_copy, schema_path
 from support.checkout import REPOSITORY
 
 Document = Any
@@ -327,12 +327,16 @@ def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
     Draft202012Validator(schema_of("recipe")).validate(matter)
 
 
-def test_the_line_for_editors_is_a_comment_that_leads_to_the_schema() -> None:
-    line = modeline("recipe")
+def test_the_line_for_editors_is_a_comment_that_leads_to_the_schema(tmp_path: Path) -> None:
+    copy, document = put_copy("recipe", tmp_path / "schemas"), tmp_path / "recipes" / "talk" / "mine.md"
+    line = modeline(copy, document)
     assert yaml.safe_load(line) is None
-    uri = line.removeprefix("# yaml-language-server: $schema=")
-    assert json.loads(Path(unquote(urlsplit(uri).path)).read_text()) == schema_of("recipe")
-    assert urlsplit(uri).scheme == "file"
+    assert str(tmp_path) not in line
+    path = document.parent / line.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(Path(os.path.normpath(path)).read_text()) == schema_of("recipe")
+    copy.write_text("{}")
+    put_copy("recipe", tmp_path / "schemas")
+    assert json.loads(copy.read_text()) == schema_of("recipe")
 
 
 def test_the_command_prints_a_schema() -> None:
