@@ -39,7 +39,9 @@ NO_MODEL = ("mask", "ledger", "truncate")
 def only_tells(name: str, rest: str) -> bool:
     """Whether a command changes nothing, so that it is not logged: who asks what is there must not find that something
     is another."""
-    return name in ("context", "help") or (name == "model" and not rest.strip())
+    return (
+        name in ("context", "help") or (name == "model" and not rest.strip()) or (name == "undo" and bool(rest.strip()))
+    )
 
 
 async def run_builtin(host: SessionHost, name: str, rest: str, set_option: SetOption) -> str:
@@ -58,6 +60,11 @@ async def run_builtin(host: SessionHost, name: str, rest: str, set_option: SetOp
                 from acp_agent.session.exporting import export
 
                 return await export(host, rest)
+            case "undo" if rest.strip():
+                return (
+                    "Nothing may follow `/undo`, and nothing was undone. Alone it takes back what the last turn that "
+                    "changed files has changed in them, in all of these files or in none."
+                )
             case "undo":
                 from acp_agent.session.reverting import undo_edits
 

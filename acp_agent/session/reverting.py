@@ -69,9 +69,13 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A file that is to be put back: from `now` to `then`, of which None means that there is no file."""
+    """A file that is to be put back: from `now` to `then`, of which None means that there is no file.
+
+    :ivar target: the file itself, where `path` is a link to it.
+    """
 
     path: Path
+    target: Path
     now: str | None
     then: str | None
 
@@ -97,12 +101,8 @@ async def undo_edits(host: SessionHost) -> str:
         except ToolError as error:
             refused.append(f"- `{shown(file.path, environment.cwd)}`: {error}")
     if refused:
-        others = len(files) - len(refused)
-        rest = f" The other {counted(others, 'file')} could be; it is all of them or none." if others else ""
-        return "\n".join(
-            (f"Nothing was undone, since of what {named} changed this cannot be taken back:{rest}", "", *refused)
-        )
-    lines = _lines(environment, files)
+        return _refusal(named, refused, len(steps))
+    lines = [_line(environment, step) for step in steps]
     await host.log.confirm()
     # From here on it is all or nothing, and a cancel is too late. Each write has a time limit of its own.
     with anyio.CancelScope(shield=True):
@@ -168,18 +168,24 @@ async def _step(environment: Environment, originals: SessionOriginals, file: _Fi
     """
     now = await text_to_change(environment, file.path)
     found = None if now is None else digest(now)
+    target = _target(file.path)
     if found == file.before:
-        return _Step(file.path, now, now)
+        return _Step(file.path, target, now, now)
     if file.interrupted:
         raise ToolError("something else changed it in the middle of that turn, which would be lost.")
     if found != file.after:
         raise ToolError("it is gone." if now is None else "it has changed since, which would be lost.")
     if file.before is None:
-        return _Step(file.path, now, None)
+        return _Step(file.path, target, now, None)
     then = file.text if file.text is not None else await originals.read(file.before)
     if then is None:
         raise ToolError("what was in it before is not kept any more.")
-    return _Step(file.path, now, then)
+    return _Step(file.path, target, now, then)
+
+
+def _target(path: Path) -> Path:
+    """What a link leads to, and any other path itself: a file in a linked folder has the name that is known."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 async def _put_back(environment: Environment, steps: Iterable[_Step]) -> None:
@@ -191,38 +197,55 @@ async def _put_back(environment: Environment, steps: Iterable[_Step]) -> None:
     try:
         for step in steps:
             if step.now != step.then:
-                await _set(environment, step.path, step.then)
+                await _set(environment, step, step.then)
                 done.append(step)
     except ToolError as error:
         lost: list[str] = []
         for step in reversed(done):
             try:
-                await _set(environment, step.path, step.now)
+                await _set(environment, step, step.now)
             except ToolError as failed:
                 lost.append(f"{shown(step.path, environment.cwd)} is as it was before that turn: {failed}")
         rest = " ".join(lost) or "All files are as they were before this command."
         raise ToolError(f"Nothing was undone. {error} {rest}") from error
 
 
-async def _set(environment: Environment, path: Path, text: str | None) -> None:
+async def _set(environment: Environment, step: _Step, text: str | None) -> None:
     if text is not None:
-        away = bool(outside((path,), environment.roots))
-        await environment.files.write_text(path, text, outside=away)
+        away = bool(outside((step.path,), environment.roots))
+        await environment.files.write_text(step.path, text, outside=away)
         return
     try:  # no editor lends a way to remove a file
-        await anyio.to_thread.run_sync(os.unlink, path)
+        await anyio.to_thread.run_sync(os.unlink, step.target)
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise ToolError(f"{shown(path, environment.cwd)} cannot be removed: {because(error)}.") from error
+        raise ToolError(f"{shown(step.target, environment.cwd)} cannot be removed: {because(error)}.") from error
 
 
-def _lines(environment: Environment, files: Iterable[_File]) -> list[str]:
-    return [
-        f"- `{shown(file.path, environment.cwd)}`: "
-        + ("removed, since that turn had made it" if file.before is None else "as it was before")
-        for file in files
-    ]
+def _refusal(named: str, refused: Sequence[str], others: int) -> str:
+    """What to say where nothing is undone.
+
+    :param refused: a line for each file that is in the way.
+    :param others: how many are not.
+    """
+    lines = [f"Nothing was undone. Of what {named} changed, this cannot be taken back:", "", *refused]
+    if others:
+        rest = "The other file" if others == 1 else f"The other {others} files"
+        lines += ["", f"{rest} could be, but it is all of them or none."]
+    return "\n".join(lines)
+
+
+def _line(environment: Environment, step: _Step) -> str:
+    name = f"- `{shown(step.path, environment.cwd)}`: "
+    if step.then is not None:
+        return f"{name}as it was before"
+    if step.now is None:
+        return f"{name}not there any more, and not looked for: if a command moved it, it stays where it is"
+    if step.target != step.path:
+        made = shown(step.target, environment.cwd)
+        return f"{name}the link stays; `{made}` behind it was removed, since that turn had made it"
+    return f"{name}removed, since that turn had made it"
 
 
 def _for_the_model(turn: _Turn, lines: Iterable[str]) -> str:

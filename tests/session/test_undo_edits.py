@@ -107,14 +107,46 @@ async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(tmp_path:
         (it.folder / "b.txt").write_text("mine\n")
         (it.folder / "c.txt").unlink()  # as it was before that turn: nothing is left to do there
         said = await undo(it)
-        assert said.startswith("Nothing was undone")
-        assert "The other 2 files could be" in said
-        assert said.splitlines()[-1] == "- `b.txt`: it has changed since, which would be lost."
+        assert said.splitlines() == [
+            "Nothing was undone. Of what the turn “Change them.” changed, this cannot be taken back:",
+            "",
+            "- `b.txt`: it has changed since, which would be lost.",
+            "",
+            "The other 2 files could be, but it is all of them or none.",
+        ]
         assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
         assert (it.folder / "b.txt").read_text() == "mine\n"
         (it.folder / "b.txt").unlink()
         assert (await undo(it)).startswith("Undone")
         assert (it.folder / "a.txt").read_text() == ONE
+
+
+async def test_a_file_that_was_made_through_a_link_is_removed_and_the_link_stays(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(write("dangling", "made\n")), editor=NO_FILES, mode="accept-edits") as it:
+        (it.folder / "dangling").symlink_to("made.txt")
+        await it.prompt("Make it.")
+        assert (it.folder / "made.txt").read_text() == "made\n"
+        said = await undo(it)
+        assert (it.folder / "dangling").is_symlink()
+        assert not (it.folder / "made.txt").exists()
+        assert said.splitlines()[-1] == (
+            "- `dangling`: the link stays; `made.txt` behind it was removed, since that turn had made it"
+        )
+
+
+async def test_what_a_command_moved_away_is_not_said_to_be_removed_and_words_behind_undo_undo_nothing(
+    tmp_path: Path,
+) -> None:
+    replies = turn(write("x.txt", "1\n"), write("z.txt", "1\n"), ToolCall("shell", {"command": "mv x.txt y.txt"}))
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        await it.prompt("Make them.")
+        begun = len(it.agent.lines)
+        assert await it.prompt("/undo x.txt only") == {"stopReason": "end_turn"}
+        assert it.agent.text(since=begun).startswith("Nothing may follow `/undo`, and nothing was undone.")
+        assert (it.folder / "z.txt").exists()
+        gone = "- `x.txt`: not there any more, and not looked for: if a command moved it, it stays where it is"
+        assert gone in await undo(it)
+        assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt", "y.txt"]
 
 
 async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(tmp_path: Path) -> None:
