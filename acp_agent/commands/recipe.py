@@ -24,7 +24,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
-from acp_agent.recipes.folders import SUFFIX, RecipeFolder, listing
+from acp_agent.recipes.folders import MAX_DEPTH, SUFFIX, RecipeFolder, listing, unlisted
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
 from acp_agent.recipes.surroundings import CommandRunner
 from acp_agent.schemas import modeline, put_copy
@@ -187,6 +187,8 @@ def _harmless(text: str) -> str:
 
 def _new(arguments: argparse.Namespace) -> int:
     name: str = arguments.name.replace(":", "/")
+    if name.count("/") > MAX_DEPTH:
+        raise AgentError(f"{name!r} is in more folders than the {MAX_DEPTH} that recipes are looked for in.")
     if not is_recipe_name(name):
         raise AgentError(
             f"{name!r} is no recipe's name: it has lower-case letters, digits, - and _ alone, with / behind a folder's."
@@ -256,11 +258,13 @@ def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> tu
         home = home or RecipeFolder("user", path)
         found = listing(home)
         files = {name: file for name, file in found.files.items() if file.is_relative_to(path)}
-        errors = [RecipeError(f"cannot read this folder ({why})", source=str(at)) for at, why in found.unread]
+        errors = [RecipeError(why, source=str(at)) for at, why in found.unread]
     elif not path.exists():
         raise AgentError(f"There is no file {shlex.quote(str(path))}.")
     else:
         home = home or RecipeFolder("user", path.parent)
+        if why := unlisted(home, path):
+            return 1, [RecipeError(why, source=str(path))]
         files, errors = {str(path.relative_to(home.path).with_suffix("")): path}, []
     for name, file in files.items():
         try:

@@ -20,6 +20,9 @@ MAX_DEPTH = 4
 """Folders in folders."""
 MAX_FILES = 500
 """In one folder with all that are in it."""
+MAX_TOLD = 10
+"""Files and folders of which it is said that they are left out; they may be a stranger's, and very many."""
+TOO_DEEP = f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up"
 
 Form: TypeAlias = Literal["recipe", "claude"]
 
@@ -46,7 +49,7 @@ class Listing:
     """What a folder holds.
 
     :ivar files: paths by name: `github/pr` for `github/pr.md`; in alphabetical order.
-    :ivar unread: folders that could not be read, and why.
+    :ivar unread: files and folders that are left out, and what is wrong with them.
     """
 
     files: dict[str, Path]
@@ -56,15 +59,46 @@ class Listing:
 def listing(folder: RecipeFolder) -> Listing:
     """The Markdown files of a folder and of those in it, without hidden ones and READMEs. A folder that is reached a
     second time, over a link, is left out."""
-    unread: list[tuple[Path, str]] = []
+    unread = _Unread(folder)
     found = list(islice(_walk(folder, folder.path, "", set(), unread), MAX_FILES + 1))
     if len(found) > MAX_FILES:
-        unread.append((folder.path, f"it has more than {MAX_FILES} files, and the others are left out"))
-    return Listing(dict(sorted(found[:MAX_FILES])), tuple(unread))
+        unread.cannot(folder.path, f"it has more than {MAX_FILES} files, and the others are left out")
+    return Listing(dict(sorted(found[:MAX_FILES])), tuple(unread.told))
+
+
+def unlisted(folder: RecipeFolder, path: Path) -> str:
+    """Why a file that is in a folder is none that `listing` gives, by its name alone; empty where it is."""
+    if len(path.relative_to(folder.path).parts) > MAX_DEPTH + 1:
+        return TOO_DEEP
+    return "" if path.name.endswith(SUFFIX) else _suffix_wanted(path.name)
+
+
+def _suffix_wanted(name: str) -> str:
+    return f"is no recipe by its name, which has to end in {SUFFIX}; rename it to {Path(name).stem}{SUFFIX}"
+
+
+class _Unread:
+    """Gathers what is left out. Of commands of Claude Code, which may have other rules, only what cannot be read."""
+
+    def __init__(self, folder: RecipeFolder) -> None:
+        self._folder = folder
+        self._left_out = 0
+        self.told: list[tuple[Path, str]] = []
+
+    def cannot(self, path: Path, why: str) -> None:
+        """A folder cannot be read."""
+        self.told.append((path, f"cannot read this folder ({why})"))
+
+    def left_out(self, path: Path, why: str) -> None:
+        """A file or a folder is not where or not as recipes are looked for."""
+        self._left_out += self._folder.form == "recipe"
+        if 0 < self._left_out <= MAX_TOLD:
+            more = "" if self._left_out < MAX_TOLD else ". There may be more such files and folders"
+            self.told.append((path, why + more))
 
 
 def _walk(
-    folder: RecipeFolder, path: Path, prefix: str, seen: set[tuple[int, int]], unread: list[tuple[Path, str]]
+    folder: RecipeFolder, path: Path, prefix: str, seen: set[tuple[int, int]], unread: _Unread
 ) -> Iterator[tuple[str, Path]]:
     try:
         status = path.stat()
@@ -72,22 +106,27 @@ def _walk(
             return
         seen.add((status.st_dev, status.st_ino))
         if folder.within is not None and not path.resolve().is_relative_to(folder.within.resolve()):
-            unread.append((path, f"it is a link that leads out of {folder.within}"))
+            unread.cannot(path, f"it is a link that leads out of {folder.within}")
+            return
+        if prefix.count("/") > MAX_DEPTH:
+            unread.left_out(path, TOO_DEEP)
             return
         with os.scandir(path) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     except OSError as error:
-        unread.append((path, error.strerror or str(error)))
+        unread.cannot(path, error.strerror or str(error))
         return
     for entry in entries:
         if entry.name.startswith(".") or entry.name.lower() == "readme.md":
             continue
         if entry.name.endswith(SUFFIX):
             yield prefix + entry.name.removesuffix(SUFFIX), path / entry.name
-        elif prefix.count("/") < MAX_DEPTH and _is_dir(entry):
+        elif _is_dir(entry):
             yield from _walk(folder, path / entry.name, f"{prefix}{entry.name}/", seen, unread)
+        elif entry.name.lower().endswith(SUFFIX):
+            unread.left_out(path / entry.name, _suffix_wanted(entry.name))
 
 
 def signature(folders: Iterable[RecipeFolder]) -> Hashable:
@@ -104,7 +143,8 @@ def _signs(folder: RecipeFolder) -> Iterable[Hashable]:
         except OSError as error:
             yield path, error.errno
         else:
-            yield path, status.st_mtime_ns, status.st_size, status.st_ino
+            # The last tells of a change that put the time of the one before back.
+            yield path, status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

@@ -118,7 +118,7 @@ class RecipeLibrary:
         errors: list[RecipeError] = []
         for folder in folders:
             found, room = listing(folder), MAX_TOGETHER
-            errors += [RecipeError(f"cannot read this folder ({why})", source=str(path)) for path, why in found.unread]
+            errors += [RecipeError(why, source=str(path)) for path, why in found.unread]
             for name, path in found.files.items():
                 digest = trusted(path) if folder.origin == "project" and trusted is not None else ""
                 if digest is None:

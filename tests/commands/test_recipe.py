@@ -132,7 +132,12 @@ async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) ->
     assert (again.code, again.out) == (1, "")
     assert again.err == f"acp-agent: {path} is there already, and was not changed.\n"
     assert path.read_text() == "Mine.\n"
-    for name, wrong in (("../x", "is no recipe's name"), ("Mine", "is no recipe's name"), ("undo", "agent's own")):
+    for name, wrong in (
+        ("../x", "is no recipe's name"),
+        ("Mine", "is no recipe's name"),
+        ("undo", "agent's own"),
+        ("a/b/c/d/e/f", "folders"),
+    ):
         refused = await run_command(tmp_path, "recipe", "new", name)
         assert (refused.code, wrong in refused.err) == (1, True)
 
@@ -184,5 +189,13 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_ar
     user = await run_command(tmp_path, "recipe", "check")
     assert (user.code, user.out) == (1, "11 checked, 1 wrong.\n")
     assert "compact.md:1: hooks: a recipe named `compact` must have" in user.err
+    write(tmp_path / "state" / "recipes" / "compact.md", (REPOSITORY / "recipes" / "compact.md").read_text())
+    shouted = write(tmp_path / "state" / "recipes" / "loud.MD", "Fine.\n")
+    deep = write(tmp_path / "state" / "recipes" / "a/b/c/d/e" / "six.md", "Fine.\n")
+    for words in ((), (str(shouted), str(deep))):
+        left_out = await run_command(tmp_path, "recipe", "check", *words)
+        assert (left_out.code, left_out.out.endswith(" checked, 2 wrong.\n")) == (1, True)
+        assert f"{shouted}: is no recipe by its name, which has to end in .md; rename it to loud.md" in left_out.err
+        assert "is more than 4 folders deep" in left_out.err
     gone = await run_command(tmp_path, "recipe", "check", "nowhere.md")
     assert (gone.code, gone.out) == (1, "")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.recipes import RecipeLibrary
-from acp_agent.recipes.folders import MAX_FILES, RecipeFolder, listing, signature
+from acp_agent.recipes.folders import MAX_FILES, MAX_TOLD, RecipeFolder, listing, signature
 
 
 def write(folder: Path, *names: str) -> None:
@@ -39,14 +39,33 @@ def test_links_are_followed_once_and_nothing_is_walked_without_end(tmp_path: Pat
     write(tmp_path / "elsewhere", "team.md")
     (tmp_path / "user" / "a" / "again").symlink_to("..")
     (tmp_path / "user" / "team").symlink_to(tmp_path / "elsewhere")
-    assert list(library(tmp_path).recipes) == ["1/2/3/4/ok", "a/x", "team/team"]
+    found = library(tmp_path)
+    assert list(found.recipes) == ["1/2/3/4/ok", "a/x", "team/team"]
+    [error] = found.errors
+    assert str(error).startswith(
+        f"{tmp_path / 'user/1/2/3/4/5'}: is more than 4 folders deep, where no recipe is looked"
+    )
+
+
+def test_a_file_whose_name_ends_in_other_letters_is_told_and_very_many_are_told_in_part(tmp_path: Path) -> None:
+    write(tmp_path / "user", "x.MD", "y.md", "README.MD", ".z.MD", "w.mdx")
+    [error] = library(tmp_path).errors
+    assert str(error).startswith(
+        f"{tmp_path / 'user/x.MD'}: is no recipe by its name, which has to end in .md; rename it"
+    )
+    write(tmp_path / "user", *(f"{number}.MD" for number in range(MAX_TOLD + 5)))
+    errors = library(tmp_path).errors
+    assert len(errors) == MAX_TOLD
+    assert str(errors[-1]).endswith("There may be more such files and folders")
+    assert listing(RecipeFolder("user", tmp_path / "user", "claude")).unread == ()
 
 
 def test_a_folder_that_holds_very_many_is_used_in_part_and_named(tmp_path: Path) -> None:
     write(tmp_path, *(f"{number:04}.md" for number in range(MAX_FILES + 5)))
     found = listing(RecipeFolder("user", tmp_path))
     assert len(found.files) == MAX_FILES
-    assert found.unread == ((tmp_path, f"it has more than {MAX_FILES} files, and the others are left out"),)
+    [(path, why)] = found.unread
+    assert (path, f"it has more than {MAX_FILES} files, and the others are left out" in why) == (tmp_path, True)
 
 
 def test_a_projects_folder_in_a_folder_may_not_lead_out_of_it(tmp_path: Path) -> None:
@@ -93,6 +112,16 @@ def test_the_signature_is_another_one_exactly_where_files_are(
             (root / name).write_text(text)
             os.utime(root / name, ns=(1, 1))  # whatever the file system's clock
     assert (signature(folders) == first) == (before == after)
+
+
+def test_a_change_that_keeps_time_and_size_is_a_change(tmp_path: Path) -> None:
+    write(tmp_path, "a.md")
+    (tmp_path / "a.md").write_text("one")
+    before, first = (tmp_path / "a.md").stat(), signature([RecipeFolder("user", tmp_path)])
+    while (tmp_path / "a.md").stat().st_ctime_ns == before.st_ctime_ns:  # the file system's clock may be coarse
+        (tmp_path / "a.md").write_text("two")
+        os.utime(tmp_path / "a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert signature([RecipeFolder("user", tmp_path)]) != first
 
 
 def test_a_folder_that_appears_or_cannot_be_read_is_a_change(tmp_path: Path) -> None:
