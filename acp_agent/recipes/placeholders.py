@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from acp_agent.errors import RecipeError
+from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.model import Recipe
 from acp_agent.recipes.surroundings import CommandError, Surroundings
 
@@ -73,7 +73,11 @@ def render_command(recipe: Recipe, typed: str, around: Surroundings | None) -> I
         argv = _argv(found["command"])
         # As in a shell, a word that nothing was typed for is none.
         asked = None if argv is None else [word for word in ("".join(_put_in(word, words)) for word in argv) if word]
-        printed = None if asked is None else _printed(asked, around, recipe, found.start())
+        line = recipe.body_line + recipe.body.count("\n", 0, found.start())
+        try:
+            printed = None if asked is None else _printed(asked, around)
+        except CommandError as error:
+            raise command_failed(error, words, str(recipe.source), line) from error
         yield from _put_in(found[0], words) if printed is None else (printed,)
         done = found.end()
     yield from _put_in(recipe.body[done:], words)
@@ -98,11 +102,15 @@ def _argv(command: str) -> list[str] | None:
         return None
 
 
-def _printed(argv: list[str], around: Surroundings | None, recipe: Recipe, place: int) -> str | None:
-    if around is None or around.refuses(argv):
-        return None
-    try:
-        return around.shell(*argv)
-    except CommandError as error:
-        line = recipe.body_line + recipe.body.count("\n", 0, place)
-        raise RecipeError(f"the command failed: {error}", source=str(recipe.source), line=line) from error
+def command_failed(error: CommandError, typed: Iterable[str], source: str, line: int | None) -> RecipeError:
+    """What to tell of a command that did not succeed.
+
+    :param typed: what somebody typed. Where some of it is among the command's words, it is that which is to blame.
+    """
+    blamed = any(word and word in given for word in typed for given in error.argv)
+    kind = RecipeArgumentError if blamed else RecipeError
+    return kind(f"a command of its text did not succeed: {error}", source=source, line=line)
+
+
+def _printed(argv: list[str], around: Surroundings | None) -> str | None:
+    return None if around is None or around.refuses(argv) else around.shell(*argv)

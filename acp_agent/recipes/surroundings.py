@@ -33,7 +33,14 @@ FACTS = ("branch", "head", "root", "dirty")
 
 
 class CommandError(Exception):
-    """A command of a template could not be run, or failed. Whoever renders adds file and line."""
+    """A command of a template could not be run, or failed. Whoever renders adds file and line.
+
+    :ivar argv: its words, where they may be what is wrong.
+    """
+
+    def __init__(self, message: str, argv: Sequence[str] = ()) -> None:
+        self.argv = argv
+        super().__init__(message)
 
 
 class GitFacts(Protocol):
@@ -92,12 +99,12 @@ class Surroundings:
             raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
         line = shlex.join(words)
         if reason := self.refuses(words):
-            raise CommandError(f"`{line}` may not run here: {reason}")
+            raise CommandError(f"`{line}` may not run here: {reason}", words)
         code, output, complaint = self.runner.run(words)
         if code != 0:
             ending = f"exit status {code}" if code > 0 else f"signal {-code}"
             said = f": {self.readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
-            raise CommandError(f"`{line}` ended with {ending}{said}")
+            raise CommandError(f"`{line}` ended with {ending}{said}", words)
         return self.readable(output)
 
 

@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.model import Recipe
-from acp_agent.recipes.placeholders import has_positions, mentions_words, pieces, render_command, words_of
-from acp_agent.recipes.surroundings import FACTS, Surroundings
+from acp_agent.recipes.placeholders import (
+    command_failed,
+    has_positions,
+    mentions_words,
+    pieces,
+    render_command,
+    words_of,
+)
+from acp_agent.recipes.surroundings import FACTS, CommandError, Surroundings
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -98,7 +105,7 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
     typed = {**_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
     limit = MAX_OUTPUT + sum(map(len, typed.values()))
     chunks: list[str] = []
-    with _named_errors(recipe):
+    with _named_errors(recipe, (*arguments.values(), *words_of(extra))):
         text, mentioned = _rendering(recipe, typed, extra, around)
         for chunk in text:
             chunks.append(chunk)
@@ -133,7 +140,11 @@ def _place(around: Surroundings | None) -> dict[str, object]:
 
 
 @contextmanager
-def _named_errors(recipe: Recipe) -> Generator[None]:
+def _named_errors(recipe: Recipe, typed: Collection[str] = ()) -> Generator[None]:
+    """Name file and line in whatever goes wrong.
+
+    :param typed: what somebody typed. Where a command fails that had some of it, it is that which is wrong.
+    """
     from jinja2 import TemplateSyntaxError
 
     source = str(recipe.source)
@@ -145,6 +156,8 @@ def _named_errors(recipe: Recipe) -> Generator[None]:
         # Some nodes of a template have no line.
         line = recipe.body_line + (error.lineno or 1) - 1
         raise RecipeError(f"the template is wrong: {error.message}", source=source, line=line) from error
+    except CommandError as error:
+        raise command_failed(error, typed, source, _line(recipe, error)) from error
     except Exception as error:  # whatever an expression of the template may raise
         raise RecipeError(f"the template failed: {error}", source=source, line=_line(recipe, error)) from error
 

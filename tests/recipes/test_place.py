@@ -86,6 +86,24 @@ def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
 
 
 @pytest.mark.parametrize(
+    ("words", "typed", "code"),
+    [
+        ("'ls', instructions", "/nowhere", -32602),
+        ("'ls', '/nowhere'", "", -32603),
+        ("'ls', '/nowhere'", "please", -32603),
+        ("'ls', '--' ~ instructions", "no-such-option", -32602),
+        ("instructions, 'x'", "touch", -32602),
+    ],
+)
+def test_a_command_that_failed_with_what_was_typed_is_a_mistake_in_the_arguments(
+    tmp_path: Path, words: str, typed: str, code: int
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        rendered(recipe(f"{{{{ shell({words}) }}}}", "ls *"), tmp_path, typed)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
     ("body", "words"),
     [
         ("\n{{ shell('git', 'log') }}", "shell() needs `allowed_commands` in the front matter"),
@@ -185,8 +203,9 @@ def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_p
     made = recipe(body, "git status*", is_template=False)
     text = rendered(made, tmp_path, "--short")
     assert text == "Now: ?? a.txt\n- !`ls | wc`\n- !`touch ran` and x!`ls`\n".strip()
-    with pytest.raises(RecipeError, match=r"note\.md:11: the command failed: `git status --no-such`"):
+    with pytest.raises(RecipeError, match=r"note\.md:11: .* did not succeed: `git status --no-such`") as caught:
         rendered(made, tmp_path, "--no-such")
+    assert caught.value.code == -32602
     assert render(made, {}, "x").startswith("Now: !`git status x`")
 
 

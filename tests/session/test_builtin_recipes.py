@@ -110,6 +110,21 @@ async def test_all_of_them_are_offered_with_what_may_follow(tmp_path: Path) -> N
         assert offered["test-fix"]["description"] == LIBRARY.recipes["test-fix"].description
 
 
+async def test_a_branch_that_there_is_not_is_a_mistake_in_the_arguments_told_in_the_words_of_git(
+    tmp_path: Path,
+) -> None:
+    make_repo(tmp_path / "project")
+    async with stage(tmp_path, script=lambda _: Reply("Never."), files={}) as it:
+        with pytest.raises(AgentError) as error:
+            await it.prompt("/pr base=nope")
+        assert error.value.code == -32602
+        assert "pr.md:" in error.value.message
+        assert "did not succeed: `git log " in error.value.message
+        assert "nope..HEAD` ended with exit status 128: " in error.value.message
+        assert "unknown revision" in error.value.message
+        assert not it.server.calls
+
+
 EDIT = ToolCall("write", {"path": "shop/cart.py", "content": "gone"})
 NOT_IN_RECIPE = "may not run in this recipe"
 NOT_IN_PLAN = "plan mode"
