@@ -80,7 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
         default=[],
         dest="arguments",
         metavar="NAME=VALUE",
-        help="an argument of the recipe; may be repeated",
+        help="an argument of the recipe; each may be given once",
     )
     _session_choice(run, required=False)
     run.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
@@ -97,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     sessions = commands.add_parser("sessions", help="list the sessions, or remove one")
     actions = sessions.add_subparsers(dest="action", metavar="ACTION")
     remove = actions.add_parser("rm", help="remove sessions with their history, for good")
-    remove.add_argument("ids", nargs="+", metavar="ID")
+    remove.add_argument("ids", nargs="+", metavar="ID", help="as `acp-agent sessions` lists it; may be repeated")
 
     _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
 
@@ -212,10 +212,10 @@ def _recipe(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="arguments",
         metavar="NAME=VALUE",
-        help="an argument of the recipe; may be repeated",
+        help="an argument of the recipe; each may be given once",
     )
     new = actions.add_parser("new", help="write a file to begin with; one of a built-in recipe's name begins as that")
-    new.add_argument("name", metavar="NAME")
+    new.add_argument("name", metavar="NAME", help="as github/pr for one in a folder; the file is NAME.md")
     where = new.add_mutually_exclusive_group()
     where.add_argument("--user", action="store_true", help="for you, in every project (the default)")
     where.add_argument("--project", action="store_true", help="for everybody who works on this project")
