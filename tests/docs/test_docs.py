@@ -12,16 +12,21 @@ from pathlib import Path
 import anyio
 import pytest
 
+from acp_agent.app import RESERVED, recipe_known
 from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.llm.scripted import load_script
+from acp_agent.recipes import render
+from acp_agent.recipes.folders import RecipeFolder
 from acp_agent.recipes.library import RecipeLibrary
 from acp_agent.session.commands import BUILT_IN
+from acp_agent.session.surroundings import surroundings
 from support.checkout import REPOSITORY
 from support.compactions import shown_compactions
 from support.models import Reply, model_server
+from support.repo import make_repo
 from support.stage import stage
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").glob("*.md")])
@@ -55,14 +60,23 @@ def test_a_project_configuration_in_the_documentation_is_accepted(page: str, tex
 
 
 @pytest.mark.parametrize(("page", "text"), examples("markdown recipe"))
-def test_a_recipe_in_the_documentation_loads(page: str, text: str, tmp_path: Path) -> None:
+def test_a_recipe_in_the_documentation_loads_and_is_rendered_with_what_is_typed(
+    page: str, text: str, tmp_path: Path
+) -> None:
     name = re.search(r"^name: (\S+)$", text, re.MULTILINE)
     assert name, page
-    (tmp_path / f"{name[1]}.md").write_text(text)
-    handlers = known_handlers(builtin_handlers().values())
-    library = RecipeLibrary.discover(tmp_path, None, None, handlers, params=HANDLER_PARAMS)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / f"{name[1]}.md").write_text(text)
+    known = recipe_known(load_settings({"ACP_AGENT_HOME": str(tmp_path / "home")}), CompactionService().choices)
+    # As somebody's own: of those that are built in, the template is not looked at before it is used.
+    library = RecipeLibrary.read([RecipeFolder("user", tmp_path / "recipes")], known, RESERVED)
     assert not library.errors
-    assert list(library.recipes) == [name[1]]
+    [recipe] = library.recipes.values()
+    assert recipe.name == name[1]
+    repo = make_repo(tmp_path / "shop")
+    rendered = render(recipe, {}, "mind the {{ tea }}", surroundings("sess_1", str(repo.path), recipe))
+    assert rendered.count("mind the {{ tea }}") == 1
+    assert "{%" not in rendered
 
 
 @pytest.mark.parametrize(("page", "text"), examples("yaml script"))
