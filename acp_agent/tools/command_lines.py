@@ -19,6 +19,8 @@ _WRAPPER_NAMES = """
     sudo systemd-run taskset tcsh time timeout tmux trap unshare watch xargs zsh
 """
 _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
+_LITERAL = re.compile(r"'[^']*'")
+_MEANT_IN_DOUBLE = re.compile(r"[\\`$]")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _MEANT_UNQUOTED = re.compile(r"[\s#*?\[]")
 _COMMENT = re.compile(r"(?<!\S)#")
@@ -35,9 +37,14 @@ def program_of(command: str) -> str | None:
     return words[0] if words else None
 
 
-def words_of(command: str) -> list[str] | None:
-    """The command line's words, the first of them its one program; see `program_of`."""
-    if _BEYOND_QUOTING.search(command.strip()) or _COMMENT.search(_unquoted(command)):
+def words_of(command: str, *, literal: bool = False) -> list[str] | None:
+    """The command line's words, the first of them its one program; see `program_of`.
+
+    :param literal: a `$`, a backtick or a backslash between single quotes is taken for the character that it is, as in
+        `git add 'routes/$id.tsx'`. Only for a program that hands nothing on to another shell.
+    """
+    meant = _without_literals(command) if literal else command
+    if _BEYOND_QUOTING.search(meant.strip()) or _COMMENT.search(_unquoted(command)):
         return None
     lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
     lexer.commenters = ""
@@ -52,6 +59,15 @@ def words_of(command: str) -> list[str] | None:
     if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
         return None
     return words
+
+
+def _without_literals(command: str) -> str:
+    """The command line, and `_` for each such character between single quotes.
+
+    Each pair of them is one only where there are no double quotes. A backslash outside of them is left, and with it the
+    line is not understood.
+    """
+    return command if '"' in command else _LITERAL.sub(lambda pair: _MEANT_IN_DOUBLE.sub("_", pair[0]), command)
 
 
 def may_grow_options(command: str) -> bool:

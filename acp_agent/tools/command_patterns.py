@@ -34,7 +34,7 @@ def refusal(command: str, patterns: Sequence[str]) -> str:
     A pattern with wildcards allows no compound command, however it begins, unless it is `*`. Its wildcards stand for no
     option by which a command that looks would write or run something.
     """
-    return _refusal(command.strip(), words_of(command), patterns, grows=may_grow_options(command))
+    return _refusal(command.strip(), words_of(command, literal=True), patterns, grows=may_grow_options(command))
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:

@@ -239,15 +239,17 @@ async def test_commit_commits_with_git_alone_once_the_user_has_allowed_it(tmp_pa
     repo = changed(tmp_path)
     for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
         repo.git("config", name, value)
-    add = ToolCall("shell", {"command": "git add shop/cart.py"})
+    (repo.path / "shop" / "$id.tsx").write_text("")
+    add = ToolCall("shell", {"command": "git add shop/cart.py 'shop/$id.tsx'"})
     commit = ToolCall("shell", {"command": "git commit -m 'Count every piece' -m 'It forgot the quantity.'"})
     replies = [Reply(tool_calls=[add]), Reply(tool_calls=[commit]), Reply("Done.")]
     async with stage(tmp_path, *replies, files={}) as it:
         assert await it.prompt("/commit") == {"stopReason": "end_turn"}
         asked = [line for line in it.agent.lines if line.method == "session/request_permission"]
-        assert asked[0].params["toolCall"]["title"] == "git add shop/cart.py"
+        assert asked[0].params["toolCall"]["title"] == "git add shop/cart.py 'shop/$id.tsx'"
     assert repo.git("log", "--format=%B", "-1").strip() == "Count every piece\n\nIt forgot the quantity."
     assert repo.git("status", "--porcelain") == "?? notes.txt\n"
+    assert "shop/$id.tsx" in repo.git("show", "--name-only", "--format=")
 
 
 async def test_handoff_writes_its_document_after_the_user_was_asked(tmp_path: Path) -> None:

@@ -34,6 +34,18 @@ COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -
         ("git push origin main # --dry-run", "git push * --dry-run", False),
         ("git log --grep '#.sh'", "git *", True),
         ("git log a#b", "git log *", True),
+        # Nothing means anything between single quotes.
+        ("git add 'routes/$id.tsx' '[a]/`b`'", "git add *", True),
+        ("git show 'HEAD^{}:a\\b'", "git show *", True),
+        ("git add $'\\'' ; rm x #'", "git *", False),
+        ("git add '\t' $(rm x) ' b'", "git *", False),
+        ("git add 'a' $(rm x) 'b'", "git *", False),
+        ("git add \\' $(rm x) \\'", "git *", False),
+        ('git add "\'" $(rm x) "\'"', "git *", False),
+        ("git add \"$(rm x)\" '$y'", "git *", False),
+        ("git add '\n' $(rm x)", "git *", False),
+        ("git add 'unfinished $x", "git *", False),
+        ("'$x' add", "*add", False),
         # Commands that only look do nothing else.
         ("git log --output=README.md", "git log *", False),
         ("git diff --output README.md", "git diff *", False),
@@ -121,10 +133,13 @@ def test_quoted_words_are_read_as_they_were_meant_and_hide_no_comment(words: lis
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]), max_size=10))
+@given(
+    st.lists(st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]), max_size=10)
+    | st.lists(st.sampled_from(["'", "'", '"', "$(echo z)", "$0", "\\", "`echo y`", " ", "a", "\n", "$'x"]), max_size=8)
+)
 def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
     line = "echo " + "".join(pieces)
-    words = words_of(line)
+    words = words_of(line, literal=True)
     if words is None:
         return
     printed = subprocess.run(
