@@ -19,10 +19,11 @@ from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sa
 from acp_agent.commands.jsonc import JsonText, JsonTextError
 from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
 from acp_agent.errors import AgentError
-from acp_agent.schemas import modeline
+from acp_agent.schemas import modeline, put_copy, schema_path
 
-_CONFIG = f"""\
-{modeline("config")}
+_SCHEMAS = "schemas"
+"""The folder beside config.yaml where its schema is put."""
+_CONFIG = """\
 # Settings of acp-agent, for every project. docs/configuration.md says what each is for.
 
 # The model that works where a session chooses no other, as provider/model.
@@ -110,7 +111,10 @@ def _entry(editor: Editor, file: Path, command: str) -> Change | None:
 def _configuration(env: Mapping[str, str]) -> Change | None:
     """A configuration to begin with; None where there is one."""
     path = home_dir(env) / CONFIG_FILE
-    return None if os.path.lexists(path) else Change(path, None, _CONFIG)
+    if os.path.lexists(path):
+        return None
+    schema = path.parent / _SCHEMAS / schema_path("config").name
+    return Change(path, None, f"{modeline(schema, path)}\n{_CONFIG}")
 
 
 def _read(file: Path) -> str | None:
@@ -135,6 +139,8 @@ def _write(change: Change) -> None:
         raise AgentError(f"{change.path} has changed meanwhile, and was not written. Call this again.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if change.path.name == CONFIG_FILE:
+            put_copy("config", path.parent / _SCHEMAS)
         mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else 0o600
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -12,7 +12,7 @@ import pytest
 
 from acp_agent.commands.editors import EDITORS, PLACEHOLDER, editors_dir, entry, sample
 from acp_agent.commands.jsonc import JsonText
-from acp_agent.schemas import modeline
+from acp_agent.schemas import schema_path
 from support.terminal import at_a_terminal, run_command
 
 PROGRAM = Path(sys.executable).with_name("acp-agent")
@@ -39,7 +39,9 @@ async def test_the_agent_is_put_into_settings_that_were_not_there(tmp_path: Path
     assert (written["command"], written["args"]) == (str(PROGRAM), [])
     assert os.access(written["command"], os.X_OK)
     config = tmp_path / "state" / "config.yaml"
-    assert config.read_text().splitlines()[0] == modeline("config")
+    line = config.read_text().splitlines()[0]
+    assert line.startswith("# yaml-language-server: $schema=")
+    assert (config.parent / line.partition("=")[2]).read_bytes() == schema_path("config").read_bytes()
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     ran = await run_command(tmp_path, "setup", name, env={"HOME": str(tmp_path)})
     assert (ran.code, ran.out) == (0, ""), "what is set up is left alone"
