@@ -55,7 +55,7 @@ class Change:
 async def run(arguments: argparse.Namespace) -> int:
     """Set up one editor.
 
-    :returns: 0; 1 where it was not allowed to write.
+    :returns: 0; 1 where it was not allowed to write into the editor's settings.
     :raises AgentError: the settings cannot be read or are no JSON; nothing was written.
     """
     env = os.environ
@@ -81,7 +81,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if answer != "y":
             hint = " Nobody is here to ask; --yes writes without asking." if answer is None else ""
             print(f"Nothing was written.{hint}", file=sys.stderr)
-            return 1
+            # Where the text was only to be printed, the rest is an offer.
+            return 0 if file is None else 1
     for change in wanted:
         _write(change)
         print(f"Written: {change.path}", file=sys.stderr)

@@ -98,7 +98,8 @@ async def test_an_interrupt_while_a_command_is_being_loaded_ends_it_without_a_tr
         (slow / f"{module}.py").write_text(SLOW)
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ACP_AGENT_HOME": str(tmp_path / "state")}
     env |= {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "OPENAI_API_KEY": "key", "ACP_AGENT_MODEL": "openai/gpt-5.2"}
-    line = [sys.executable, "-m", "acp_agent", "run", "Hi."]
+    prompt = "/explain it" if part == "recipes" else "Hi."
+    line = [sys.executable, "-m", "acp_agent", "run", prompt]
     with anyio.fail_after(30):
         async with await anyio.open_process(line, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as process:
             try:
