@@ -142,7 +142,14 @@ class NoModelError(CompactionError):
 
 
 class NoRoomError(CompactionError):
-    """What has to stay in a conversation is more than its window holds."""
+    """What has to stay in a conversation is more than its window holds.
+
+    :param least: tokens that it takes at the least.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, least: int) -> None:
+        self.least = least
+        super().__init__(reason, advice)
 
 
 class SummaryOverflowError(CompactionError):

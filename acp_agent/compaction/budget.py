@@ -48,6 +48,11 @@ class TokenBudget:
         return max(1, self.window - int(self.window * MARGIN_SHARE) - self.least_answer)
 
     @property
+    def most(self) -> int:
+        """What a request may fill where nothing can be made shorter: an answer may still be as short as it comes."""
+        return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
+
+    @property
     def least_answer(self) -> int:
         """The shortest answer that is worth asking for."""
         return min(MIN_OUTPUT, self.window // 4)

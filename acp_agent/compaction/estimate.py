@@ -70,7 +70,11 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
         since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
         if since > context.baseline * UNSURE_SHARE:
             since = round(since * calibration(context, rate))
-        return context.baseline + since
+        used = context.baseline + since
+        if context.usage is None and rate > 1:
+            # Behind a compaction the baseline is an estimate, too, and was made before the rate was known.
+            used = max(used, round((prefix + estimate_messages(context.messages)) * rate))
+        return used
     if not context.entries:
         return 0
     return round((prefix + estimate_messages(context.messages)) * rate)

@@ -90,7 +90,7 @@ def check_room(state: ConversationState, policy: CompactionPolicy, strategy: str
     unanswered = tuple(entry for entry in state.entries if entry.seq in waiting and not entry.summary)
     shortest = apply_rewrites(unanswered, fit(unanswered, 0, state.turn_from, recall_hint=state.recall))
     least = _tokens(state, _prefix(state) + carried + _estimate(shortest))
-    if least > state.budget.limit:
+    if least > state.budget.most:
         raise no_room(state, least)
 
 
@@ -99,13 +99,14 @@ def no_room(state: ConversationState, least: int) -> NoRoomError:
 
     :param least: tokens that the shortest context would take.
     """
-    may = f"of the model's context window ({state.budget.window:,}) a request may take {state.budget.limit:,}"
+    may = f"of the model's context window ({state.budget.window:,}) a request may take {state.budget.most:,}"
     if state.guessed:
         may = f"the {state.budget.used:,} or so that it takes now left too little room"
     return NoRoomError(
         f"What has to stay in the conversation takes about {least:,} tokens at the least, and {may}. "
         f"{what_stays(state)}",
         "Nothing was changed; choose a model with a larger window, or start a new session.",
+        least=least,
     )
 
 

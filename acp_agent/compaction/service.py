@@ -217,7 +217,7 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     before, after = state.budget.used, result.tokens_after
     target = target_tokens(state, policy, draft.cut)
     if policy.must_fit and name == LAST_STEP:
-        if after >= before or after > state.budget.limit:
+        if after >= before or after > state.budget.most:
             raise no_room(state, after)
         may_be_sent = before <= state.budget.limit and not limits.exceeded(state.request.messages)
         if may_be_sent and before - after < state.budget.least_answer:

@@ -213,10 +213,10 @@ class SessionCompaction:
             window = own_window(refusal.maximum, refusal.prompt, used, active.rate)
             try:
                 await self.automatic.make_room(active, limit, window)
-            except NoRoomError:
+            except NoRoomError as error:
                 # It may be less by the provider's count than by the one that our doubt makes of it.
                 certain = own_window(refusal.maximum, refusal.prompt or used, used)
-                if certain <= window:
+                if certain <= window or error.least > replace(active.budget, window=certain).most:
                     raise
                 await self.automatic.make_room(active, limit, certain)
         else:
@@ -248,7 +248,13 @@ class SessionCompaction:
             if active.name == name:
                 active = replace(active, rate=asked.rate)
             # By our count alone, as the order counts.
-            await self.automatic.make_room(active, "tokens", known.likely(int(counted * SURE_SHARE)))
+            most = int(counted * SURE_SHARE)
+            try:
+                await self.automatic.make_room(active, "tokens", known.likely(most))
+            except NoRoomError as error:
+                if known.likely(most) >= most or error.least > replace(active.budget, window=most).most:
+                    raise
+                await self.automatic.make_room(active, "tokens", most)
         except BaseException as error:
             models.learn(name, known)
             if not isinstance(error, CompactionError) or isinstance(error, CompactionVetoedError):

@@ -195,3 +195,30 @@ async def test_a_named_window_is_filled_as_far_as_it_goes_where_doubting_our_cou
     async with reading(tmp_path, answer, "the refusal alone") as (_, agent, session):
         assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
         assert len(refused) == 1
+
+
+@pytest.mark.parametrize(("window", "factor"), [(9_000, 2.2), (9_000, 2.5), (5_000, 1.5)])
+async def test_a_prompt_that_was_cut_and_refused_leaves_a_window_that_the_next_turns_fit(
+    tmp_path: Path, window: int, factor: float
+) -> None:
+    """What was counted by estimate behind the compaction is not taken for what the provider counts."""
+    left = list[str]()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        prompt = int(factor * size(body))
+        if prompt > window:
+            return refusal(prompt, "prompt is too long")
+        if asks_for_summary(body):
+            return Reply(SUMMARY, usage=Usage(prompt, 300))
+        if left:
+            return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
+        return Reply("Done, and the answer is long enough. " * 30, usage=Usage(prompt, 300))
+
+    async with reading(tmp_path, answer, env={"ACP_AGENT_CONTEXT_WINDOW": str(window)}) as (_, agent, session):
+        (tmp_path / "project" / "big.txt").write_text("line 1 of file 1 is here\n" * (window // 28))
+        for prompt in ("Hello.", "pasted log line 12345 lorem ipsum\n" * (window // 9), "And now?"):
+            assert await agent.prompt(session, prompt, 60) == {"stopReason": "end_turn"}
+        for _ in range(2):
+            left.append("big.txt")
+            assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+            assert await agent.prompt(session, "Say hi.", 60) == {"stopReason": "end_turn"}

@@ -14,6 +14,7 @@ from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionSer
 from acp_agent.compaction.calls import MAX_REQUESTS
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.preview import preview
+from acp_agent.compaction.service import LAST_STEP
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -373,7 +374,9 @@ def test_whatever_comes_the_result_can_be_sent_or_a_sentence_says_why_there_is_n
     if result is not None:
         assert faults(result.messages) <= faults(state.request.messages)
         assert result.tokens_after < result.tokens_before
-        assert not policy.must_fit or result.tokens_after <= state.budget.limit
+        # The last rung may take what there is: an answer is short then, and the turn goes on.
+        room = state.budget.most if result.strategy == LAST_STEP else state.budget.limit
+        assert not policy.must_fit or result.tokens_after <= room
         assert "hange" not in "".join(result.receipt.notes)
 
 
