@@ -7,15 +7,53 @@ from __future__ import annotations
 
 import re
 
-_EN_VERBS = (
-    "accept(?:s|ed)?|agree(?:s|d)?|allow(?:s|ed)?|approve[sd]?|ask(?:s|ed)?|authori[sz]e[sd]?|chose|chooses|"
-    "clarifie[sd]|complain(?:s|ed)?|confirm(?:s|ed)?|decide[sd]?|decline[sd]?|demand(?:s|ed)?|dislikes?|"
-    "emphasi[sz]e[sd]?|expect(?:s|ed)?|explain(?:s|ed)?|forbade|forbids?|gave|insist(?:s|ed)?|instruct(?:s|ed)?|"
-    "like[sd]?|mention(?:s|ed)?|need(?:s|ed)?|note[sd]|object(?:s|ed)|order(?:s|ed)|permit(?:s|ted)?|pointed out|"
-    "prefer(?:s|red)?|refuse[sd]?|reject(?:s|ed)?|remind(?:s|ed)|report(?:s|ed)?|request(?:s|ed)?|require[sd]?|said|says|"
-    "specifie[sd]|state[sd]|stresse[sd]|suggest(?:s|ed)?|tells?|told|want(?:s|ed)?|warn(?:s|ed)|wish(?:es|ed)?|"
-    "would (?:like|prefer|rather)"
-)
+
+def _either(words: str) -> str:
+    return "|".join(words.split())
+
+
+_EN_VERBS = """
+accepted accepts agreed agrees allowed allows approved approves ask asked asks authorised authorises authorized
+authorizes chooses chose clarified clarifies complained complains confirmed confirms decided decides declined declines
+demanded emphasised emphasises emphasized emphasizes expected expects explained explains forbade forbids gave insisted
+insists instructed instructs like liked mentioned mentions need needed needs noted objected ordered permitted
+preferred prefers refused refuses rejected rejects reminded reminds reported request requested requests require
+required requires said says specified specifies stated stressed stresses suggested suggests tells told want wanted
+wants warned warns wished wishes
+"""
+_EN_WANTED_TOO = """
+accept agree allow approve authorise authorize complain confirm decide decline demand demands dislike dislikes
+emphasise emphasize expect explain forbid insist instruct likes mention notes objects orders permit permits prefer
+refuse reject report reports states suggest tell wish
+"""
+"""Forms of the same verbs that name what a user may ask for as well, so that they are content."""
+_DE_VERBS = """
+abgelehnt angefordert angeordnet angewiesen ausgewählt bat beauftragt beschlossen bestand bestanden besteht bestätigt
+bestätigte bevorzugt bevorzugte braucht entschied entschieden erbeten erlaubt erlaubte festgelegt fordert forderte
+freigegeben gebeten gebilligt gefordert genehmigt genehmigte gesagt gewollt gewählt gewünscht lehnt lehnte möchte sagt
+sagte untersagt untersagte verbietet verbot verboten vereinbart verlangt verlangte vorgegeben vorgeschlagen will
+wollte wählte wünscht wünschte zugestimmt
+"""
+_FR_VERBS = """
+approuvé autorisé choisi confirmé demandait demande demandé dit décidé exige exigé insiste insisté préfère préférait
+préféré refuse refusé souhaitait souhaite veut voulait voulu
+"""
+_FR_PARTICIPLES = """
+approuvé approuvée approuvées approuvés autorisé autorisée autorisées autorisés choisi choisie choisies choisis
+confirmé confirmée confirmées confirmés demandé demandée demandées demandés décidé décidée décidées décidés exigé
+exigée exigées exigés préféré préférée préférées préférés refusé refusée refusées refusés requis requise requises
+souhaité souhaitée souhaitées souhaités validé validée validées validés voulu voulue voulues voulus
+"""
+_ES_VERBS = """
+aprobado aprobó confirmó decidido decidió desea dice dicho dijo elegido elige eligió exige exigió insiste insistió
+pedido pide pidió prefería prefiere prohibido prohibió querido quería quiere rechaza rechazado rechazó solicita
+solicitado solicitó
+"""
+_ES_PARTICIPLES = """
+aprobada aprobadas aprobado aprobados confirmada confirmadas confirmado confirmados decidida decididas decidido
+decididos exigida exigidas exigido exigidos pedida pedidas pedido pedidos preferida preferidas preferido preferidos
+querida queridas querido queridos solicitada solicitadas solicitado solicitados
+"""
 _EN_NOUNS = (
     "requests?|requirements?|instructions?|wish(?:es)?|preferences?|decisions?|orders?|demands?|approval|rules?|goals?"
 )
@@ -25,7 +63,8 @@ _EN_ASKED = (
 )
 PATTERNS = {
     "en": re.compile(
-        rf"(?:\b(?:the|our|this) )?\buser\b(?:\W{{1,3}}\w+){{0,3}}?\W{{1,3}}(?:{_EN_VERBS})\b"
+        rf"(?:\b(?:the|our|this) )?\buser\b(?:\W{{1,3}}\w+){{0,3}}?\W{{1,3}}(?:{_either(_EN_VERBS + _EN_WANTED_TOO)}|"
+        r"pointed out|would (?:like|prefer|rather))\b"
         rf"|\b(?:the )?user(?:['’]s)? (?:\w+ )?(?:{_EN_NOUNS})\b"
         rf"|\b(?:{_EN_ASKED})(?: for)?(?: \w+)? by the (?:user|developer|owner|human)\b"
         # Of others than the user, and of nobody, only what cannot be said of a program.
@@ -48,11 +87,7 @@ PATTERNS = {
     ),
     "de": re.compile(
         r"\b(?:[Dd](?:er|ie|em|en)|[Dd]es|[Vv]om) (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender|User)(?:s|in)?\b[^.!?]{0,160}?"
-        r"\b(?:bat|gebeten|möchte|wollte|will|gewollt|wünscht|wünschte|gewünscht|verlangt|verlangte|sagte|sagt|gesagt|fordert|"
-        r"forderte|gefordert|entschied|entschieden|bevorzugt|bevorzugte|besteht|bestand|bestanden|genehmigt|"
-        r"genehmigte|bestätigt|bestätigte|erlaubt|erlaubte|abgelehnt|verboten|beauftragt|braucht|angefordert|angeordnet|"
-        r"angewiesen|beschlossen|erbeten|festgelegt|freigegeben|gebilligt|untersagt|vereinbart|vorgegeben|vorgeschlagen|"
-        r"zugestimmt|gewählt|wählte|ausgewählt|lehnte)\b"
+        rf"\b(?:{_either(_DE_VERBS)})\b"
         r"|\b(?:Anforderung(?:en)?|Anweisung(?:en)?|Auftrag|Bitten?|Einverständnis|Entscheidung(?:en)?|Freigabe|"
         r"Genehmigung|Regeln?|Verlangen|Vorgaben?|Wunsche?s?|Wünschen?|Zustimmung) (?:des|der|vom)"
         r" (?:[Bb]enutzer|[Nn]utzer|[Aa]nwender)(?:s|in)?\b"
@@ -65,11 +100,10 @@ PATTERNS = {
         r"|\b[Ww]unschgemäß\b|\b[Mm]it dem (?:Benutzer|Nutzer|Anwender) (?:abgesprochen|besprochen|vereinbart)\b"
     ),
     "fr": re.compile(
-        r"\b(?:l['’]|par l['’])utilisat(?:eur|rice)\b[^.!?]{0,40}?\b(?:demandé|demande|demandait|veut|voulait|voulu|"
-        r"souhaite|souhaitait|dit|préfère|préférait|préféré|décidé|insiste|insisté|exige|exigé|approuvé|confirmé|"
-        r"refusé|autorisé|choisi)\b"
-        r"|\b(?:approuv|autoris|confirm|décid|demand|exig|préfér|refus|souhait|valid)ée?s?\b[^.!?]{0,40}?"
-        r"\bpar l['’]utilisat(?:eur|rice)\b|\b(?:choisi|requis|voulu)e?s? par l['’]utilisat(?:eur|rice)\b"
+        r"\b(?:l['’]|par l['’])utilisat(?:eur|rice)\b[^.!?]{0,40}?"
+        rf"\b(?:{_either(_FR_VERBS)})\b"
+        rf"|\b(?:{_either(_FR_PARTICIPLES)})\b"
+        r"[^.!?]{0,40}?\bpar l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:accord|choix|consignes?|décisions?|demandes?|exigences?|instructions?|règles?|souhaits?|volonté)"
         r" de l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:d['’]après|selon) l['’]utilisat(?:eur|rice)\b|\bcomme (?:convenu|demandé|souhaité)\b"
@@ -77,10 +111,9 @@ PATTERNS = {
         re.IGNORECASE,
     ),
     "es": re.compile(
-        r"\b(?:el usuario|la usuaria)\b[^.!?]{0,40}?\b(?:pidió|pide|pedido|quiere|quería|querido|solicitó|"
-        r"solicita|solicitado|dijo|dice|dicho|prefiere|prefería|decidió|decidido|insistió|insiste|aprobó|aprobado|exige|exigió|confirmó|"
-        r"rechazó|desea|elige|eligió|elegido)\b"
-        r"|\b(?:aprobad|confirmad|decidid|exigid|pedid|preferid|querid|solicitad)[oa]s? por (?:el usuario|la usuaria)\b"
+        r"\b(?:el usuario|la usuaria)\b[^.!?]{0,40}?"
+        rf"\b(?:{_either(_ES_VERBS)})\b"
+        rf"|\b(?:{_either(_ES_PARTICIPLES)}) por (?:el usuario|la usuaria)\b"
         r"|\b(?:acuerdo|decisión|deseos?|instrucci(?:ón|ones)|órdenes|petición|reglas?|solicitud)"
         r" (?:del usuario|de la usuaria)\b"
         r"|\b(?:según (?:el usuario|la usuaria)|como se (?:acordó|pidió|solicitó)|"
@@ -131,10 +164,11 @@ where whether which while who why will with without would you your user users as
 requests request said says insisted insists prefers preferred decided approved told instructed required requires
 require specified stated mentioned confirmed agreed rejected wishes ask requirement instruction goal task issue
 session work working implement implemented described given assigned set arranged settled agreement
-original discussed demanded ordered declined refused forbade forbids
+original discussed chosen demanded ordered declined refused forbade forbids
 """
 _DE_STOPS = """
-aber alle als also am an auch auf aus bei bis bitte da damit das dass dem den der des die dies diese dieser doch durch
+ab aber alle als also am an auch auf aus bei bis bitte da damit das dass dem den der des die dies diese dieser doch
+durch
 ein eine einem einen einer es für hat haben hatte ich ihr im in ist ja kann kein keine man mit mich mir muss nach
 nicht noch nur ob oder ohne sein sich sie sind so soll sollen sollte über um und uns unter vom von vor war was weil
 wenn werden wie wir wird wurde zu zum zur zuerst benutzer nutzer möchte wollte will sagte bat gebeten darum verlangt
@@ -157,10 +191,17 @@ nos o para pero por porque que qué se ser si sin sobre son su sus también todo
 quiere quería solicitó dijo prefiere decidió usuaria pedido solicitado solicitada según petición solicitud acuerdo
 decisión deseo acordó fue fueron sido elige eligió elegido tarea era acordado
 """
+VERBS = {
+    "en": frozenset(_EN_VERBS.split()),
+    "de": frozenset(_DE_VERBS.split()),
+    "fr": frozenset((_FR_VERBS + _FR_PARTICIPLES).split()),
+    "es": frozenset((_ES_VERBS + _ES_PARTICIPLES).split()),
+}
+"""What marks a claim of the user in each language, and says nothing of what was asked."""
 STOP_WORDS = {
-    "en": frozenset(_EN_STOPS.split()),
-    "de": frozenset(_DE_STOPS.split()),
-    "fr": frozenset(_FR_STOPS.split()),
-    "es": frozenset(_ES_STOPS.split()),
+    "en": VERBS["en"].union(_EN_STOPS.split()),
+    "de": VERBS["de"].union(_DE_STOPS.split()),
+    "fr": VERBS["fr"].union(_FR_STOPS.split()),
+    "es": VERBS["es"].union(_ES_STOPS.split()),
 }
 ALL_STOP_WORDS = frozenset[str]().union(*STOP_WORDS.values())
