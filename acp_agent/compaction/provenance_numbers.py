@@ -38,11 +38,18 @@ _TALLY_AFTER = re.compile(
     r"syntax|tests?|type|unit) ){0,3}(?:were |have |has )?(?P<kind>pass|fail|error)(?:es|ed|ing|ures?|s)?\b"
 )
 _TALLY_BEFORE = re.compile(r"\b(?P<kind>pass|fail|error)(?:ed|ing|ures|s)?(?:: ?|=)[*_]{0,3}\Z", re.IGNORECASE)
+_MARKS = "[*_`]{0,3}"
 _EXIT_BEFORE = re.compile(
-    r"\bexit(?:ed|s)?(?: with)?(?: (?:code|status))?(?: of| was|:)?[ =][*_]{0,3}-?\Z|\brc ?[:=] ?-?\Z|"
-    r"\breturn(?:ed)? (?:code|status)(?: of| was| is)?[ :=]{1,2}[*_]{0,3}-?\Z",
+    rf"\bexit(?:ed|s)?(?: with)?(?:[ -](?:code|status))?{_MARKS}(?: of| was| is|:)?{_MARKS}[ =]{_MARKS}-?\Z|"
+    rf"\brc{_MARKS} ?[:=]{_MARKS} ?{_MARKS}-?\Z|"
+    rf"\breturn(?:ed)?[ -](?:code|status){_MARKS}(?: of| was| is)?[ :=]{{1,2}}{_MARKS}[ =]?{_MARKS}-?\Z",
     re.IGNORECASE,
 )
+_ENDED_BEFORE = re.compile(
+    rf"\b(?:died|end(?:ed|s)|finish(?:ed|es)|quit|terminate[ds]) with (?:a )?(?:code|status)(?: of)? {_MARKS}-?\Z",
+    re.IGNORECASE,
+)
+_OF_HTTP = re.compile(r"[2-5]\d\d(?!\d)")
 _RETURNED = re.compile(
     r"\b(?:build|command|compiler|job|linter|make|process|program|pytest|run|script|shell|suite|tests?)\b"
     r"[^.,;:\n]{0,24} returned [*_]{0,3}-?\Z",
@@ -75,6 +82,8 @@ def counted(text: str, start: int, end: int) -> str:
     """What the number at `[start, end)` counts, where that can be told: `pass`, `fail`, `error`, or `exit`."""
     begin = max(0, start - _BEFORE)
     if _EXIT_BEFORE.search(text, begin, start):
+        return "exit"
+    if _ENDED_BEFORE.search(text, begin, start) and not _OF_HTTP.match(text, start):
         return "exit"
     if _RETURNED.search(text, max(0, start - 2 * _BEFORE), start) and not _OF_WHICH.match(text, end):
         return "exit"

@@ -171,6 +171,10 @@ def _code(text: str, start: int, end: int) -> Iterator[Piece]:
     said = text[start:end].strip()
     start += len(text[start:end]) - len(text[start:end].lstrip())
     end = start + len(said)
+    digits = said.removeprefix("-")
+    if digits.isdecimal() and counted(text, end - len(digits), end) == "exit":
+        yield Piece("number", end - len(digits), end, digits, code=True, counts="exit")
+        return
     if not re.search(r"\w", said) or len(said) < 2:
         return
     if len(said.split()) > 1:

@@ -67,6 +67,37 @@ def test_a_number_of_the_source_is_not_flagged_in_another_form(summary: str) -> 
     assert _flags(summary) == []
 
 
+EXITS = [
+    "exit code `{}`",
+    "exited with `{}`",
+    "exited with **{}**",
+    "rc=`{}`",
+    "**exit code** {}",
+    "**exit code:** {}",
+    "**Exit code**: `{}`",
+    "exit-code {}",
+    "exit code is {}",
+    "exit status `-{}`",
+    "return code: `{}`",
+    "ended with status {}",
+    "It finished with a status of `{}`",
+]
+
+
+@pytest.mark.parametrize("form", EXITS)
+def test_an_exit_status_is_looked_up_as_one_whatever_marks_stand_around_it(form: str) -> None:
+    source = "1 file, 3 passed, exit status: 2"
+    for other in ("1", "3", "137"):
+        assert _flags(form.format(other), source) == [other]
+        assert _flags(form.format(other), f"The process exited with code {other}.") == []
+    assert _flags(form.format("2"), source) == []
+
+
+def test_a_status_of_http_is_none_of_a_process() -> None:
+    said = "The request ended with status 404, another one finished with status `200`."
+    assert _flags(said, "GET /cart HTTP/1.1 404, and 200 OK") == []
+
+
 LOG = """\
 2026-05-01T10:37:55.123Z GET /cart 200, p99=12.50ms, load 98.6%, 98,76 EUR, 12.00ms, peak 40,25 %
 2026-05-02T23:41:07Z node v18.17.0, ruff-22.16.4, 10.20.30.40, 27.05.2026, 64.123.456 rows, Python 3.10, mean 31.5
