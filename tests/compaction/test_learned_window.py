@@ -16,7 +16,7 @@ from support.compactions import shown_compactions
 from support.dialects import CALLS, GOOGLE_PATH
 from support.dialogues import asks_for_summary, check_legal, texts
 from support.editors import ZED_BETA
-from support.models import ModelServer, Reply, model_server
+from support.models import ModelServer, Reply, Usage, model_server
 
 TAKES = 9_000
 """Tokens that the provider takes."""
@@ -258,3 +258,33 @@ async def test_a_refusal_for_want_of_room_for_the_answer_teaches_the_whole_windo
             assert totals
             assert all(asked < TAKES for asked, _ in totals)
             assert talk.windows()[-1] == TAKES
+
+
+async def test_a_window_that_an_answer_filled_is_learned_and_the_next_answers_have_room(tmp_path: Path) -> None:
+    kind, filled = KINDS["anthropic"], list[int]()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply(SUMMARY)
+        if size(body) > 24_000:
+            filled.append(size(body))
+            usage = Usage(size(body), 30_000 - size(body))
+            return Reply("Half an ans", stop="model_context_window_exceeded", usage=usage)
+        return Reply(f"Answer. {LONG}", usage=Usage(size(body), 2_200))
+
+    async with model_server(answer, "anthropic", context_window=200_000) as server:
+        server.write_config(tmp_path, {"compaction": {"prepare": False}})
+        env = server.env() | {"ACP_AGENT_MODEL": kind.model}
+        async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+            it = Talk(agent, server, await agent.new_session(tmp_path))
+            while not filled:
+                assert set(it.windows()) <= {kind.known}
+                begun = len(agent.lines)
+                await it.ask()
+            # What filled the window is all that it holds, so that the rest is compacted before it is full again.
+            assert it.windows(begun)[-1] == 30_000
+            compacted = len(shown_compactions(agent))
+            while len(shown_compactions(agent)) == compacted:
+                await it.ask()
+            assert len(filled) == 1
+            assert set(it.windows(begun)[1:]) == {30_000}
