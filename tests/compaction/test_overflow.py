@@ -268,6 +268,27 @@ async def test_a_request_with_too_many_images_or_bytes_is_not_even_sent(tmp_path
         assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
 
 
+async def test_an_undo_holds_no_compaction_back_that_a_request_with_too_many_images_needs(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if asks_for_summary(body):
+            return Reply(SUMMARY)
+        return Reply("Seen.", usage=Usage(3_000 + 1_600 * images(body), 5))
+
+    async with at(tmp_path, script=answer, window=900_000) as it:
+        for text in ("First.", "Second."):
+            assert await it.prompt(pictures(31, text)) == {"stopReason": "end_turn"}
+        await it.prompt("/compact")
+        await it.prompt("/compact undo")
+        assert await it.prompt("Undone?") == {"stopReason": "end_turn"}
+        assert images(it.server.calls[-1].body) == 62
+        assert len(shown_compactions(it.agent)) == 1
+        # More than nine tenths of the 100 that the model takes.
+        assert await it.prompt(pictures(31, "Third.")) == {"stopReason": "end_turn"}
+        assert images(it.server.calls[-1].body) == 50
+        assert texts(it.server.calls[-1].body)[-1] == "Third."
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
+
+
 async def test_a_refusal_for_bytes_alone_changes_no_count_of_tokens(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
         length = len(json.dumps(body["messages"]))
