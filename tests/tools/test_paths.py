@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import ToolError
-from acp_agent.tools.paths import absolute, guarded, outside, refuse_special, shown
+from acp_agent.tools.paths import absolute, guarded, led_to, outside, refuse_special, shown
 
 CWD = Path("/home/me/project")
 
@@ -145,3 +145,24 @@ def test_a_link_into_a_guarded_folder_is_guarded(tmp_path: Path) -> None:
 
 def test_names_that_only_begin_like_a_guarded_folder_are_free(tmp_path: Path) -> None:
     assert guarded((tmp_path / ".gitignore", tmp_path / ".github" / "ci.yaml")) == ()
+
+
+def test_where_a_path_leads_is_said_only_where_that_is_another_place(tmp_path: Path) -> None:
+    """In a working directory that is a link itself, below a folder that is one."""
+    real = tmp_path / "data" / "project"
+    real.mkdir(parents=True)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "user").symlink_to(tmp_path / "real")
+    cwd = tmp_path / "user" / "link"
+    cwd.symlink_to(real)
+    (real / "up").symlink_to(tmp_path)
+    (tmp_path / "real" / "other.txt").symlink_to(tmp_path / "data" / "other.txt")
+
+    def said(written: str) -> str:
+        path = absolute(written, cwd)
+        return led_to(path, outside([path], [cwd]) or guarded([path]), cwd)
+
+    for plain in (".git/x", "../notes.txt", "..", str(tmp_path / "data" / "notes.txt"), str(tmp_path), "/"):
+        assert said(plain) == "", plain
+    assert said("up/a.txt") == f" (leads to {tmp_path / 'a.txt'})"
+    assert said("../other.txt") == f" (leads to {tmp_path / 'data' / 'other.txt'})"
