@@ -105,30 +105,40 @@ async def verify(
     :param mend: asks the model once for a corrected summary.
     :raises CompactionError: the policy rejects it.
     """
-    missing = missing_sections(text, policy.sections)
     if policy.verify == "off":
-        return Verified(text, (), missing)
-    # Reads the whole conversation: a turn that goes on meanwhile must not stand still.
-    source = await to_thread.run_sync(source_of, state, abandon_on_cancel=True)
-    known = known_entries(state)
+        return Verified(text, (), missing_sections(text, policy.sections))
+    # Reading the whole conversation and looking up every piece of a long summary take seconds: what goes on meanwhile
+    # must not stand still, and the end of the process not wait.
+    source, known = await to_thread.run_sync(_known, state, abandon_on_cancel=True)
 
-    def checked(text: str) -> tuple[Flag, ...]:
-        return (*check(text, source), *invented_citations(text, known))
+    async def checked(text: str) -> tuple[tuple[Flag, ...], tuple[str, ...]]:
+        return await to_thread.run_sync(_checked, text, source, known, policy, abandon_on_cancel=True)
 
-    flags = checked(text)
-    if policy.verify == "mend" and (flags or missing):
-        mended = await _mended(mend, mend_request(flags, missing))
-        lacking = missing_sections(mended, policy.sections)
+    flags, missing = await checked(text)
+    if policy.verify == "mend" and (flags or missing) and (mended := await _mended(mend, mend_request(flags, missing))):
+        wrong, lacking = await checked(mended)
         # What lacks more than before is no correction, but an answer of another kind.
-        if mended and len(lacking) <= len(missing):
-            text, flags, missing = mended, checked(mended), lacking
+        if len(lacking) <= len(missing):
+            text, flags, missing = mended, wrong, lacking
     if policy.verify == "reject" and (flags or missing):
         raise CompactionError(
             _rejection(flags, missing),
             "The history is unchanged; try /compact again, or set `verify: mark` in the recipe.",
         )
     pieces = tuple(dict.fromkeys(flag.text for flag in flags))
-    return Verified(mark(text, flags), pieces[:MAX_TOLD], missing)
+    marked = await to_thread.run_sync(mark, text, flags, abandon_on_cancel=True)
+    return Verified(marked, pieces[:MAX_TOLD], missing)
+
+
+def _known(state: ConversationState) -> tuple[Source, set[int]]:
+    return source_of(state), known_entries(state)
+
+
+def _checked(
+    text: str, source: Source, known: set[int], policy: CompactionPolicy
+) -> tuple[tuple[Flag, ...], tuple[str, ...]]:
+    """What the conversation does not say of what this says, and the sections that it lacks."""
+    return (*check(text, source), *invented_citations(text, known)), missing_sections(text, policy.sections)
 
 
 async def _mended(mend: Callable[[str], Awaitable[str]], request: str) -> str:
