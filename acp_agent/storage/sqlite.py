@@ -177,7 +177,7 @@ class SqliteStore:
 
     async def delete(self, session_id: str) -> None:
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
-        await self._run(_delete, session_id)
+        await self._run(self._delete, session_id)
 
     def hurry(self) -> None:
         """Wait for other processes' locks for a moment more at the most, since the process ends."""
@@ -219,6 +219,16 @@ class SqliteStore:
                 if now > self._impatient_from:
                     _log.error("%s is locked by another process, so the last of a session was not stored", self._path)
                     raise
+
+    def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
+        if not _bury(connection, session_id):
+            return
+        # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log, which
+        # cannot be emptied while somebody reads. SQLite itself waits for `_TRY_MILLISECONDS`.
+        until = time.monotonic() + BUSY_SECONDS
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() > min(until, self._impatient_from):
+                return
 
 
 def _create(
@@ -268,17 +278,13 @@ def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[Logge
         connection.execute("UPDATE sessions SET context_from = ? WHERE id = ?", (place, session))
 
 
-def _delete(connection: sqlite3.Connection, session_id: str) -> None:
+def _bury(connection: sqlite3.Connection, session_id: str) -> bool:
     with transaction(connection):
         forget(connection, storable(session_id))
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
-        if buried is None:
-            return
-        connection.execute("DELETE FROM events WHERE session = ?", buried)
-    # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log.
-    until = time.monotonic() + BUSY_SECONDS
-    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and time.monotonic() < until:
-        pass  # somebody reads; SQLite itself waits for `_TRY_MILLISECONDS`
+        if buried is not None:
+            connection.execute("DELETE FROM events WHERE session = ?", buried)
+    return buried is not None
 
 
 def _read_context(connection: sqlite3.Connection, session_id: str) -> Context:

@@ -20,8 +20,8 @@ import pytest
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import NoteAdded, SessionStarted
-from acp_agent.storage.database import open_database
-from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.database import BUSY_SECONDS, open_database
+from acp_agent.storage.sqlite import LAST_SECONDS, SqliteStore
 from support.checkout import REPOSITORY
 
 _BEGIN = """
@@ -165,6 +165,23 @@ async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_l
             holder.execute("COMMIT")
         assert (await store.record("s1")).head == 2
     await store.aclose()
+
+
+async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        store.hurry()
+        # What remains is the moment that a process which ends still waits, well below that of one which goes on.
+        with anyio.move_on_after((LAST_SECONDS + BUSY_SECONDS) / 2) as in_time:
+            await store.delete("s1")
+        assert not in_time.cancel_called
+        assert (await store.list()).sessions == ()
+        reader.execute("COMMIT")
+    await store.aclose()
+    assert not path.with_name(f"{path.name}-wal").exists()
 
 
 async def test_a_task_that_is_cancelled_past_anyio_does_not_disturb_the_next_one(path: Path) -> None:
