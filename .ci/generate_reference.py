@@ -26,7 +26,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema  # noqa:
 from reference_words import EVENTS, HANDLERS  # noqa: E402
 
 from acp_agent.cli import build_parser  # noqa: E402
-from acp_agent.config import hook_section  # noqa: E402
+from acp_agent.config import hook_section, mcp_section  # noqa: E402
 from acp_agent.config import schema as config  # noqa: E402
 from acp_agent.hooks import params, rule_schema  # noqa: E402
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED  # noqa: E402
@@ -120,7 +120,21 @@ def config_schema(model: type[BaseModel], name: SchemaName, description: str) ->
     script = {"properties": {"script": {"type": "string"}}, "required": ["script"]}
     if "ProviderSection" in schema["$defs"]:
         schema["$defs"]["ProviderSection"] |= {"if": scripted, "then": script, "else": {"not": script}}
+    if "McpServerSection" in schema["$defs"]:
+        schema["$defs"]["McpServerSection"] |= a_program_or_an_address()
     return schema
+
+
+def a_program_or_an_address() -> Schema:
+    """A server has a command or a URL, and what belongs to it."""
+
+    def given(key: str) -> Schema:
+        return {"properties": {key: {"not": {"type": "null"}}}, "required": [key]}
+
+    def only(key: str, *others: str) -> Schema:
+        return {**given(key), "not": {"anyOf": [given(other) for other in others]}}
+
+    return {"oneOf": [only("command", "url", "transport", "headers"), only("url", "command", "args", "env")]}
 
 
 def by_event(value: Schema, words: Iterable[str]) -> Schema:
@@ -374,6 +388,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "config.model": partial(keys, config.ModelSection),
     "config.prices": partial(keys, config.PricesSection),
     "config.provider": partial(keys, config.ProviderSection),
+    "config.mcp_server": partial(keys, mcp_section.McpServerSection),
     "config.hook": partial(keys, hook_section.HookSection),
     "recipe.keys": partial(keys, front_matter.FrontMatter),
     "recipe.argument": partial(keys, front_matter.ArgumentSection),

@@ -10,7 +10,8 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
@@ -66,8 +67,39 @@ async def run_group(
     return code
 
 
+@asynccontextmanager
+async def open_group(
+    argv: Sequence[str], cwd: Path, *, grace: float, env: Mapping[str, str] | None = None
+) -> AsyncGenerator[subprocess.Popen[bytes]]:
+    """Run a program beside the body, to speak with it; its stdin, stdout and stderr are pipes that do not block.
+
+    Where the body ends, its stdin is closed and it may end by itself; where the body fails or is cancelled, and after
+    that time, its whole process group is killed as by `run_group`.
+
+    :param grace: seconds in which it may end by itself.
+    :param env: all of its environment variables; the agent's own where it is None.
+    :raises OSError, ValueError: it could not be started.
+    """
+    process = _start(argv, cwd, subprocess.PIPE, env)
+    pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
+    for pipe in pipes:
+        os.set_blocking(pipe.fileno(), False)
+    try:
+        yield process
+        assert process.stdin
+        process.stdin.close()
+        with anyio.move_on_after(grace):
+            while process.poll() is None:  # noqa: ASYNC110 - as below
+                await anyio.sleep(_POLL_SECONDS)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end_group(process)
+        for pipe in pipes:
+            pipe.close()
+
+
 def _start(
-    argv: Sequence[str], cwd: Path, stdin: IO[bytes] | None, env: Mapping[str, str] | None
+    argv: Sequence[str], cwd: Path, stdin: IO[bytes] | int | None, env: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         argv,

@@ -174,6 +174,7 @@ HeaderValue = Annotated[
 ProviderName = Annotated[
     str, AfterValidator(_provider_name), WithJsonSchema({"type": "string", "pattern": r"^[^\s/]+$"})
 ]
+ServerName = Annotated[str, Field(min_length=1, pattern=r"^\S+$")]
 StrategyName = Annotated[
     str,
     AfterValidator(_strategy_name),

@@ -6,6 +6,7 @@ asked for, nor raise what a turn may cost. In particular
 
 - `providers` is refused: a base URL or a header in a repository would send the user's key to whoever wrote it, and a
   script would put words into the model's mouth;
+- `mcp_servers` is refused: each is a program, or an address that is told what the model asks for;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
 - `mode` may be `plan` or `ask`, and of the user's mode and the project's the stricter one holds;
 - of `max_turn_requests` and `max_turn_cost` the lower one holds;
@@ -37,6 +38,7 @@ from acp_agent.config.forms import (
     HeaderValue,
     ModelName,
     ProviderName,
+    ServerName,
     ShareOrOff,
     StrategyName,
     Thinking,
@@ -45,6 +47,7 @@ from acp_agent.config.forms import (
     VariableName,
 )
 from acp_agent.config.hook_section import Hooks, Section
+from acp_agent.config.mcp_section import McpServerSection
 from acp_agent.config.settings import (
     MODES,
     CompactionChoices,
@@ -245,6 +248,10 @@ class UserFile(SharedKeys):
     providers: dict[ProviderName, ProviderSection] | None = Field(
         default=None, description="other providers, or other addresses of the built-in ones: [below](#a-provider)"
     )
+    mcp_servers: dict[ServerName, McpServerSection] | None = Field(
+        default=None,
+        description="[MCP servers](mcp.md) that are started with every session, by name: [below](#an-mcp-server)",
+    )
 
     def over(self, below: Settings) -> Settings:
         """Lay this file over the built-in defaults."""
@@ -256,6 +263,7 @@ class UserFile(SharedKeys):
             max_turn_cost=_or(self.max_turn_cost, below.max_turn_cost),
             models={name: section.settings() for name, section in (self.models or {}).items()},
             providers={name: section.settings(name, below.home) for name, section in providers.items()},
+            mcp_servers=tuple(section.settings(name) for name, section in (self.mcp_servers or {}).items()),
         )
 
 
@@ -267,6 +275,7 @@ class ProjectFile(SharedKeys):
     )
     models: UsersAlone = None
     providers: UsersAlone = None
+    mcp_servers: UsersAlone = None
 
     def over(self, below: Settings) -> Settings:
         """Lay this file over the user's settings, which it can tighten but not loosen."""

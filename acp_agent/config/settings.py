@@ -16,6 +16,7 @@ from acp_agent.config.hook_events import EventName
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
+McpTransport: TypeAlias = Literal["stdio", "http", "sse"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
 
 MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
@@ -164,6 +165,30 @@ class HookCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class McpServer:
+    """An MCP server, of the user's configuration or of an editor's.
+
+    :ivar name: what people call it.
+    :ivar transport: how it is spoken to; `stdio` has a command, the others have a URL.
+    :ivar args: the command's.
+    :ivar env: added to the few variables that every server gets; neither these nor the headers are shown by `repr`.
+    :ivar headers: sent with every request.
+    :ivar timeout: seconds that a call of a tool may take.
+    :ivar variables: whether `${NAME}` in `env` and `headers` stands for a variable of the agent's environment.
+    """
+
+    name: str
+    transport: McpTransport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    timeout: float = 300.0
+    variables: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set, after all layers.
 
@@ -182,6 +207,7 @@ class Settings:
     :ivar providers: by name.
     :ivar hooks: commands, the user's before the project's, each file's in its order.
     :ivar hook_faults: what is wrong with those that were left out, each with file and line.
+    :ivar mcp_servers: started with every session.
     """
 
     home: Path
@@ -199,6 +225,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
     hooks: tuple[HookCommand, ...] = ()
     hook_faults: tuple[str, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
 
     @property
     def compaction(self) -> CompactionSettings:

@@ -17,7 +17,7 @@ from acp_agent.config.document import DocumentError
 from acp_agent.config.settings import is_model_name
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.front_matter import first_line, split
-from acp_agent.recipes.model import Known, Origin, Recipe
+from acp_agent.recipes.model import MCP_TOOL, Known, Origin, Recipe
 
 TOOLS = {
     "Bash": "shell",
@@ -101,6 +101,9 @@ def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[
     tools = {name for name in FREE if known.tools is None or name in known.tools}
     patterns: list[str] = []
     for found in _TOOL.finditer(", ".join(line.removeprefix("- ") for line in lines)):
+        if found["name"].startswith(MCP_TOOL):
+            tools.add(found["name"])
+            continue
         tool = TOOLS.get(found["name"])
         if tool is None or (known.tools is not None and tool not in known.tools):
             _log.info("%s: there is no tool like %s here", source, found["name"])

@@ -25,7 +25,7 @@ from acp_agent.recipes.compaction_section import (
     compaction_options,
 )
 from acp_agent.recipes.hooks_section import HookSection, hook_bindings
-from acp_agent.recipes.model import Argument, HookBinding, Known, Origin, Recipe
+from acp_agent.recipes.model import MCP_TOOL, Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import PLACE_NAMES, RESERVED_NAMES
 
 FENCE = "---"
@@ -134,7 +134,7 @@ def _check_tools(matter: FrontMatter, document: Document, known: Known) -> None:
     if known.tools is None:
         return
     for index, tool in enumerate(matter.allowed_tools or ()):
-        if tool not in known.tools:
+        if tool not in known.tools and not tool.startswith(MCP_TOOL):
             message = f"there is no tool {tool!r}; {did_you_mean(tool, known.tools)}"
             raise DocumentError(message, document.lines["allowed_tools", index], f"allowed_tools.{index}")
 
@@ -242,7 +242,8 @@ class FrontMatter(Section):
     allowed_tools: Limit = Field(
         default=None,
         description="[tools](tools.md) that may run; `[]` for none. Left out: all. A name that no tool has is an "
-        "error. What the model is told of tools stays the same, so that the provider's cache is hit",
+        "error, but for those of [MCP servers](mcp.md): `mcp__server__tool`, or `mcp__server` for all of "
+        "one. What the model is told of tools stays the same, so that the provider's cache is hit",
     )
     allowed_commands: Limit = Field(
         default=None, description="glob patterns that a shell command must match, such as `git log*`"

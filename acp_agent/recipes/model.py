@@ -23,6 +23,10 @@ RequiredHooks: TypeAlias = Mapping[str, tuple[str, str]]
 """By recipe name, the event and the handler that a recipe of that name must bind, whoever wrote it."""
 
 
+MCP_TOOL = "mcp__"
+"""How the names of tools of MCP servers begin. Which there are, a session knows when they have been started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a recipe's front matter is checked against, given by whoever has the tools and the handlers.

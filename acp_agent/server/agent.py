@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from acp_agent.config.settings import McpServer
 from acp_agent.errors import AgentError, InvalidParamsError
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
     )
+    from acp_agent.protocol.v1 import McpServer as WireServer
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -122,8 +124,9 @@ class Agent:
     # --- sessions ---
 
     async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
-        session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client)
-        self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
+        servers = _servers(params.mcp_servers)
+        session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client, servers)
+        self._after_opening(call, session)
         options = await session.options()
         return results.session_result(
             session_id=session.session_id, modes=_modes(session), config_options=config_options(options)
@@ -138,15 +141,17 @@ class Agent:
     def _open(
         self, call: Call, params: LoadSessionRequest | ResumeSessionRequest, *, replayed: bool
     ) -> Awaitable[JsonValue]:
+        servers = _servers(params.mcp_servers)
+
         async def work(manager: SessionManager) -> JsonValue:
             source = "load" if replayed else "resume"
             session = await manager.open(
-                params.session_id, params.cwd, params.additional_directories, self._client, source
+                params.session_id, params.cwd, params.additional_directories, self._client, source, servers
             )
             if replayed:
                 await manager.replay(session)
             options = await session.options()
-            self._after_opening(call, session, has_mcp=bool(params.mcp_servers))
+            self._after_opening(call, session)
             return results.session_result(modes=_modes(session), config_options=config_options(options))
 
         return self._alone(self._order.take_place(params.session_id), work)
@@ -271,15 +276,13 @@ class Agent:
             raise RuntimeError("a session was asked for before there was a connection")
         return EditorClient(self._peer, session_id, self._capabilities)
 
-    def _after_opening(self, call: Call, session: Session, *, has_mcp: bool) -> None:
+    def _after_opening(self, call: Call, session: Session) -> None:
         """Editors drop updates of a session whose id they have not been answered yet."""
         session.offered = True
 
         async def follow() -> None:
             await session.show_offers()
-            if has_mcp:
-                _log.warning("session %s came with MCP servers, which this version does not start", session.session_id)
-                await session.host.tell("MCP servers are not supported by this version of acp-agent.")
+            session.host.mcp.start()
             (await self._sessions()).prewarm(session)
             # What the first prompt is read with.
             prompt = methods.METHODS[methods.SESSION_PROMPT]
@@ -334,6 +337,14 @@ async def _done(value: T) -> T:
 async def _nothing(work: Awaitable[None]) -> JsonValue:
     await work
     return {}
+
+
+def _servers(wire: Sequence[WireServer]) -> tuple[McpServer, ...]:
+    if not wire:
+        return ()
+    from acp_agent.server.mcp import servers_from_wire
+
+    return servers_from_wire(wire)
 
 
 def _itself(session: Session) -> Session:

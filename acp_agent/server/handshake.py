@@ -41,6 +41,7 @@ def initialize_result() -> JsonObject:
         agent_capabilities=results.agent_capabilities(
             load_session=True,
             prompt=("image", "embeddedContext"),
+            mcp=("http", "sse"),
             session=("list", "delete", "additionalDirectories", "resume", "close"),
         ),
         auth_methods=[

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from acp_agent.recipes.model import Argument, Recipe
 from acp_agent.session.commands import BUILT_IN, hint_of
+from acp_agent.turn.updates import Command
 
 _WHOSE = {"builtin": "", "user": "yours", "project": "the project's"}
 
 
-def help_text(recipes: Iterable[Recipe]) -> str:
-    """What can be typed behind a slash."""
+def help_text(recipes: Iterable[Recipe], prompts: Sequence[Command] = ()) -> str:
+    """What can be typed behind a slash.
+
+    :param prompts: of MCP servers.
+    """
     lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
     for recipe in recipes:
         lines.append(_line(recipe.command, hint_of(recipe), recipe.description, _WHOSE[recipe.origin]))
         lines += (f"  - `{argument.name}=`: {said}" for argument in recipe.arguments if (said := _said(argument)))
     lines += ["", "**Commands** ask no model:", ""]
     lines += (_line(command.name, command.hint or "", command.description, "") for command in BUILT_IN)
+    if prompts:
+        lines += ["", "**Prompts** of MCP servers:", ""]
+        lines += (_line(command.name, command.hint or "", command.description, "") for command in prompts)
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.triggers import ended_for_want_of_room
 from acp_agent.config import Settings
+from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -34,6 +35,7 @@ from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
+from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
@@ -44,6 +46,7 @@ from acp_agent.session.services import Services
 from acp_agent.session.telling import Telling
 from acp_agent.session.trusting import SessionTrust
 from acp_agent.tools.environment import Environment
+from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import AgentSaid, Option, OptionsUpdated, Update, UsageUpdated
@@ -77,6 +80,7 @@ class SessionHost:
     :ivar trust: what of its project may run.
     :ivar telling: what the user is told beside the conversation.
     :ivar recipes: those of its directory.
+    :ivar mcp: its MCP servers.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
     """
 
@@ -89,6 +93,7 @@ class SessionHost:
         settings: Settings,
         directories: Sequence[Path],
         source: Source = "new",
+        mcp_servers: Sequence[McpServer] = (),
     ) -> None:
         self.session_id = session_id
         self.log = log
@@ -98,7 +103,8 @@ class SessionHost:
         self._directories = tuple(directories)
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
-        self.requests = SessionRequests(self, services.tools)
+        self.mcp = SessionMcp(self, services.tools, mcp_servers, self._directories)
+        self.requests = SessionRequests(self)
         self.trust = SessionTrust(self, services, self._directories[0])
         self.originals = SessionOriginals(services.home, session_id)
         self.recipes = SessionRecipes(self, services, self._directories[0])
@@ -113,6 +119,7 @@ class SessionHost:
         """Do what is done in the background in this task group, which ends with the session."""
         self._tasks = tasks
         self.models.run_in(tasks)
+        self.mcp.run_in(tasks)
 
     async def give_up(self) -> None:
         """Give up a summary that is written in the background."""
@@ -162,6 +169,11 @@ class SessionHost:
     def mode(self) -> str:
         """The permission mode that holds now, the running recipe's included."""
         return self.run.mode or self.context.mode
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """The tools that there are in this turn."""
+        return self.mcp.tools
 
     async def append(self, *events: Event) -> None:
         """Add events to the log and the context."""

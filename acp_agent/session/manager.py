@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, SessionStarted
 from acp_agent.conversation.messages import new_id
@@ -50,12 +51,15 @@ class SessionManager:
         self._tasks = tasks
         self._open: dict[str, Session] = {}
 
-    async def new(self, cwd: str, additional: Sequence[str], client: ClientFor) -> Session:
+    async def new(
+        self, cwd: str, additional: Sequence[str], client: ClientFor, mcp_servers: Sequence[McpServer] = ()
+    ) -> Session:
         """Make a session; it is durable when this returns.
 
         :param cwd: absolute path of a directory that exists.
         :param additional: absolute paths of further directories.
         :param client: makes the session's client.
+        :param mcp_servers: those that the client names, beside the configuration's.
         :raises InvalidParamsError: a path is relative, or `cwd` is no directory.
         :raises ConfigError: the settings for this directory are wrong.
         """
@@ -69,11 +73,17 @@ class SessionManager:
             tuple(str(path) for path in directories[1:]),
             mode=settings.mode,
         )
-        host = await self._host(session_id, client(session_id), directories, (started,))
+        host = await self._host(session_id, client(session_id), directories, (started,), "new", mcp_servers)
         return self._start(host)
 
     async def open(
-        self, session_id: str, cwd: str, additional: Sequence[str], client: ClientFor, source: Source = "resume"
+        self,
+        session_id: str,
+        cwd: str,
+        additional: Sequence[str],
+        client: ClientFor,
+        source: Source = "resume",
+        mcp_servers: Sequence[McpServer] = (),
     ) -> Session:
         """Open a session that was made before; one that is open already is closed first, as by `close`. A cancel waits
         until it is open again: who asked may go on with it, or open it once more.
@@ -87,7 +97,7 @@ class SessionManager:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
             await self._close_if_open(session_id, "close")
             await self._services.store.record(session_id)
-            host = await self._host(session_id, client(session_id), directories, None, source)
+            host = await self._host(session_id, client(session_id), directories, None, source, mcp_servers)
             return self._start(host)
 
         return await _to_its_end(reopened)
@@ -156,7 +166,8 @@ class SessionManager:
         client: SessionClient,
         directories: tuple[Path, ...],
         create: tuple[Event, ...] | None,
-        source: Source = "new",
+        source: Source,
+        mcp_servers: Sequence[McpServer],
     ) -> SessionHost:
         services = self._services
         settings = services.settings(directories[0])
@@ -170,10 +181,10 @@ class SessionManager:
         log = SessionLog(services.store, session_id, context)
         if context.instructions != instructions.text and context.turn_from is None:
             await log.append(instructions)
-        return SessionHost(session_id, log, client, services, settings, directories, source)
+        return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)
 
     def _start(self, host: SessionHost) -> Session:
-        session = Session(host, self._services.tools)
+        session = Session(host)
         self._open[session.session_id] = session
         self._tasks.start_soon(session.serve)
         return session

@@ -60,8 +60,14 @@ class SessionRecipes:
 
     async def show(self) -> None:
         """Tell the editor which commands there are."""
-        self._offered = (*commands(await self.library()), *BUILT_IN)
+        self._offered = self._commands(await self.library())
         await self._host.show(CommandsUpdated(self._offered))
+
+    async def offer(self) -> None:
+        """Tell the editor which commands there are, where they are others than it was told; an MCP server has changed
+        its own."""
+        if self._offered is not None and self._commands(await self.library()) != self._offered:
+            await self.show()
 
     async def renew(self) -> None:
         """Read the recipes again where one was changed since, and tell the editor where the commands are others."""
@@ -76,7 +82,7 @@ class SessionRecipes:
                 return
             others = trusted != self._trusted
             library = await self._read()
-        if self._offered is not None and (others or (*commands(library), *BUILT_IN) != self._offered):
+        if self._offered is not None and (others or self._commands(library) != self._offered):
             await self.show()
 
     async def watch(self, idle: Callable[[], bool]) -> None:
@@ -95,6 +101,9 @@ class SessionRecipes:
             except Exception:
                 # The prompt that needs a recipe says what is wrong, to somebody who can read it.
                 _log.exception("could not look for changed recipes")
+
+    def _commands(self, library: RecipeLibrary) -> tuple[Command, ...]:
+        return (*commands(library), *BUILT_IN, *self._host.mcp.commands())
 
     async def _read(self) -> RecipeLibrary:
         settings, trust = self._host.settings, self._host.trust

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
@@ -24,21 +23,21 @@ LIKELY = (0.6, 1.4)
 
 
 class SessionRequests:
-    """Makes and measures the requests of one session.
+    """Makes and measures the requests of one session."""
 
-    :param tools: all of them are in every request, whatever may run.
-    """
-
-    def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
+    def __init__(self, host: SessionHost) -> None:
         self._host = host
-        self._tools = tools
+        self._defined: tuple[ToolRegistry, tuple[ToolDefinition, ...]] | None = None
 
-    @cached_property
+    @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What the model is told of the tools."""
+        """What the model is told of the tools: of all of them, whatever may run."""
         # Made with the first request: their schemas take longer than all else of a new session.
-        tools = self._tools
-        return tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
+        tools = self._host.tools
+        if self._defined is None or self._defined[0] is not tools:
+            told = (ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
+            self._defined = (tools, tuple(told))
+        return self._defined[1]
 
     def prefix_tokens(self) -> int:
         """Estimate of what stands before the messages."""

@@ -20,7 +20,6 @@ from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
 from acp_agent.session.turns import SessionTurns
-from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated
 
 EXIT_SECONDS = 1.5
@@ -36,10 +35,10 @@ class Session:
     :ivar offered: its editor was told what may be chosen from, or is about to be.
     """
 
-    def __init__(self, host: SessionHost, tools: ToolRegistry) -> None:
+    def __init__(self, host: SessionHost) -> None:
         self.host = host
         self.offered = False
-        self._turns = SessionTurns(host, tools, self.set_option)
+        self._turns = SessionTurns(host, self.set_option)
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
@@ -118,6 +117,7 @@ class Session:
             # Before somebody else reads the log, which is told what a summary cost that nobody will use.
             await self.host.give_up()
             await self.host.end_hooks(reason)
+            await self.host.mcp.aclose()
         finally:
             self._serving.cancel()
             self.host.fall_silent()

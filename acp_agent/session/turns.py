@@ -36,7 +36,6 @@ from acp_agent.session.going_on import GoingOn
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
 from acp_agent.session.titles import title_of
-from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.calls import view_of
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
@@ -53,9 +52,8 @@ class SessionTurns:
     :param set_option: changes an option of the session, as an editor's menu does.
     """
 
-    def __init__(self, host: SessionHost, tools: ToolRegistry, set_option: SetOption) -> None:
+    def __init__(self, host: SessionHost, set_option: SetOption) -> None:
         self._host = host
-        self._tools = tools
         self._set_option = set_option
 
     async def answer(self, ticket: Ticket) -> StopReason:
@@ -146,8 +144,9 @@ class SessionTurns:
         host = self._host
         try:
             await host.models.active(host.model)
+            await host.mcp.renew()
             sent = (
-                None
+                await host.mcp.sent(parts)
                 if run is None
                 else (Text(await run.rendered(around=host.surroundings(run.recipe))), *run.attachments)
             )
@@ -178,7 +177,7 @@ class SessionTurns:
         going_on = GoingOn(self._host, self._note)
         while True:
             spent_before = self._host.context.cost
-            result = await run_turn(self._host, self._tools, limits)
+            result = await run_turn(self._host, self._host.tools, limits)
             if result.stopped is not None:
                 await self._note(f"A hook ended the turn. {result.stopped}".rstrip())
             elif result.stop_reason == "end_turn" and result.answer is not None:
@@ -254,7 +253,7 @@ class SessionTurns:
 
     def view_of(self, call: ToolCall) -> CallView:
         """What an editor shows of a call."""
-        return view_of(self._tools, call)
+        return view_of(self._host.tools, call)
 
     async def _give_title(self, parts: tuple[UserPart, ...]) -> None:
         title = title_of(parts)

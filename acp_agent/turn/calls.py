@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
@@ -128,7 +128,7 @@ def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> To
     tool = tools.get(call.name)
     if tool is None:
         raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools.names)}.")
-    if limits.allowed_tools is not None and call.name not in limits.allowed_tools:
+    if limits.allowed_tools is not None and not _is_allowed(call.name, limits.allowed_tools):
         allowed = ", ".join(sorted(limits.allowed_tools)) or "none"
         raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {allowed}.")
     if call.invalid is not None:
@@ -139,6 +139,12 @@ def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> To
         if reason := refusal(str(call.arguments.get("command", "")), limits.allowed_commands):
             raise ToolError(f"This command may not run in this recipe: {reason}.")
     return tool
+
+
+def _is_allowed(name: str, allowed: Collection[str]) -> bool:
+    """Whether a recipe names this tool, or the MCP server that it is of."""
+    server = "__".join(name.split("__")[:2])
+    return name in allowed or (name.startswith("mcp__") and server in allowed)
 
 
 async def _refusal(

@@ -10,8 +10,9 @@ import pytest
 
 from support.editors import AVANTE, ZED, Editor
 from support.http_server import Exchange, http_server
-from support.replies import Reply
-from support.stage import stage
+from support.mcp import mcp_program, ready, says, tool
+from support.replies import Reply, ToolCall
+from support.stage import results, stage
 
 
 async def mute(exchange: Exchange) -> None:
@@ -23,16 +24,25 @@ async def mute(exchange: Exchange) -> None:
 async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(
     tmp_path: Path, editor: Editor
 ) -> None:
-    async with http_server(mute) as url, stage(tmp_path, Reply("Hello."), editor=editor) as it:
+    talker = mcp_program(tmp_path, "talker", tools=[tool("talk")], results={"talk": says("Hello there.")})
+    replies = (Reply(tool_calls=[ToolCall("mcp__talker__talk")]), Reply("Hello."))
+    async with http_server(mute) as url, stage(tmp_path, *replies, editor=editor) as it:
         servers: list[dict[str, Any]] = [
             {"name": "ide", "command": "/bin/sh", "args": ["-c", "sleep 600"], "env": []},
             {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []},
+            {"type": "sse", "name": "events", "url": f"{url}/sse", "headers": []},
+            talker.entry,
         ]
         session = await it.agent.new_session(it.folder, mcpServers=servers)
         await it.agent.load(session, it.folder, mcpServers=servers)
         await it.agent.resume(session, it.folder, mcpServers=servers)
+        await ready(it, "talker")
         heard = len(it.agent.lines)
         assert await it.agent.prompt(session, "Hi", timeout=30) == {"stopReason": "end_turn"}
-        # Neither editor has notices, so that the log and the next turn are where it is said.
-        assert "MCP" in it.agent.text(since=heard)
-        assert "MCP" in (it.home / "state" / "logs" / "acp-agent.log").read_text()
+        # The one that speaks is of use meanwhile.
+        assert [result.text for result in results(it.server.calls[1].body)] == ["Hello there."]
+        # Neither editor has notices, so that the log and the turn are where it is said.
+        log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
+        for name in ("ide", "web", "events"):
+            assert f"The MCP server {name!r} is not ready yet" in it.agent.text(since=heard)
+            assert f"MCP server {name} is not ready yet" in log

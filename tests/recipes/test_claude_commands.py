@@ -45,7 +45,7 @@ def test_its_keys_are_understood_as_they_are_written_there(caplog: pytest.LogCap
         ("[Read, Write]", {"write"}, None),
         ("\n  - Read\n  - Bash(ls)", {"shell"}, ("ls",)),
         ("Read, WebFetch", set[str](), None),
-        ("mcp__github__create_issue", set[str](), None),
+        ("mcp__github__create_issue, mcp__notes", {"mcp__github__create_issue", "mcp__notes"}, None),
         ("Bash # all", {"shell"}, ("*",)),
         ("'Bash', \"Read\"", {"shell"}, ("*",)),
         ("Bash(ls) Read Bash (git log:*)", {"shell"}, ("ls", "git log", "git log *")),

@@ -11,6 +11,7 @@ import pytest
 
 from support.checkout import REPOSITORY
 from support.client import start_agent
+from support.mcp import mcp_program
 from support.models import DialectName, Reply, model_server
 
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
@@ -127,6 +128,21 @@ async def test_a_new_session_is_answered_before_what_compacts_is_loaded(tmp_path
             "acp_agent.compaction.service",
             "acp_agent.compaction.ledger",
         }
+
+
+async def test_a_new_session_is_answered_before_the_mcp_sdk_is_loaded_which_its_servers_need(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "files", tools=[], results={})
+    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path, mcpServers=[server.entry])
+        await agent.wait_update("available_commands_update")
+        await server.noted("initialize")
+        agent.kill()
+        await agent.wait_exit()
+        order = in_order(agent.stderr)
+        answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
+        assert not {name for name in order[:answered] if name.partition(".")[0] in ("mcp", "mcp_types")}
+        assert "mcp" in order[answered:]
 
 
 async def test_a_new_session_is_answered_without_pydantic(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ Owns the wiring of `support.client` and `support.models`, and reading what a req
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,6 +116,7 @@ async def stage(
     config: Mapping[str, Any] | None = None,
     env: Mapping[str, str | None] | None = None,
     trusted: bool = False,
+    mcp: Sequence[Mapping[str, Any]] = (),
     **options: Any,
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
@@ -128,6 +129,7 @@ async def stage(
     :param config: keys of `config.yaml`.
     :param env: added to what sends the agent to the model; None removes a variable.
     :param trusted: the hooks and recipes among the files may run without a question.
+    :param mcp: the session's MCP servers.
     :param options: of `start_agent`.
     """
     folder, home = tmp_path / "project", tmp_path / "home"
@@ -143,7 +145,7 @@ async def stage(
             trust(home, folder)
         options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
         async with connected_agent(home=home, **options) as agent:
-            session = await agent.new_session(folder)
+            session = await agent.new_session(folder, **({"mcpServers": list(mcp)} if mcp else {}))
             await agent.wait_update("available_commands_update")
             if mode is not None:
                 await agent.set_mode(session, mode)

@@ -1,0 +1,400 @@
+"""A connection to one MCP server, by the official SDK: the only importer of `mcp`.
+
+The SDK takes most of a second to load, so that this module is imported in a worker thread, and only where a session has
+servers. Owns the handshake, the lists, and what a failure means in words that hold no header and no key. Knows neither
+when a server is started nor what becomes of what it answers.
+
+Model Context Protocol, "Lifecycle", "Transports", "Server Features".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar, cast
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp.shared.message import SessionMessage
+from pydantic import BaseModel, ValidationError
+
+from acp_agent import __version__
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import ToolError
+from acp_agent.tools.mcp_offer import (
+    Answer,
+    ListName,
+    Offer,
+    OfferedPrompt,
+    OfferedResource,
+    OfferedTool,
+    PromptArgument,
+    PromptMessage,
+)
+from acp_agent.tools.mcp_stdio import ServerProcess
+from acp_agent.tools.text import one_line
+from mcp import Client, MCPError, types
+
+Mode: TypeAlias = Literal["legacy", "auto"]
+"""How a version is agreed on. Nearly every server knows the handshake, and some end when they are asked anything else
+first; so `auto`, which asks for the version without a handshake, comes second."""
+T = TypeVar("T")
+
+READ_SECONDS = 30.0
+"""For a prompt or a resource."""
+_CONNECT_SECONDS = 30.0
+_PAGES = 50
+"""Of one list; a server whose list never ends must not hold anything up."""
+_LOGIN = (401, 403)
+_CHANGES: dict[type, ListName] = {
+    types.ToolListChangedNotification: "tools",
+    types.PromptListChangedNotification: "prompts",
+    types.ResourceListChangedNotification: "resources",
+}
+_Streams: TypeAlias = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+# What it writes of failures is said by us as well, in words that hold neither URLs nor what a server has sent.
+logging.getLogger("mcp").setLevel(logging.CRITICAL)
+
+
+class HandshakeRefusedError(ToolError):
+    """The server answers, but not to this way of agreeing on a version."""
+
+
+class Connection:
+    """A server that has answered.
+
+    :param client: entered.
+    :ivar lost: set when there is nobody at the other end any more.
+    """
+
+    def __init__(self, client: Client, seen: _Seen) -> None:
+        self._client = client
+        self._seen = seen
+        self.lost = seen.lost
+
+    @property
+    def why_lost(self) -> str:
+        """Why there is nobody any more."""
+        return self._seen.why(RuntimeError("it closed the connection"))
+
+    async def offer(self) -> Offer:
+        """List everything anew.
+
+        :raises ToolError: see `call`.
+        """
+        able = self._client.server_capabilities
+        tools = await self._listed(self._tools) if able.tools else ()
+        prompts = await self._listed(self._prompts) if able.prompts else ()
+        resources = await self._listed(self._resources) if able.resources else ()
+        return Offer(tools, prompts, resources)
+
+    async def call(
+        self, name: str, arguments: JsonObject, seconds: float, report: Callable[[str], Awaitable[None]]
+    ) -> Answer:
+        """Call a tool.
+
+        :param seconds: that it may take.
+        :param report: told what it says of how far it is.
+        :raises ToolError: it did not answer, or refused the call; says why.
+        """
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+            await report(f"{share} {message}\n" if message else f"{share}\n")
+
+        result = await self._asked(
+            lambda: self._client.call_tool(name, dict(arguments), progress_callback=tell), seconds
+        )
+        return Answer(tuple(_json(block) for block in result.content), result.structured_content, result.is_error)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
+        """Have a prompt made.
+
+        :raises ToolError: see `call`.
+        """
+        result = await self._asked(lambda: self._client.get_prompt(name, arguments), READ_SECONDS)
+        return tuple(PromptMessage(message.role, _json(message.content)) for message in result.messages)
+
+    async def read(self, uri: str) -> tuple[JsonObject, ...]:
+        """Read a resource: its contents in MCP's form.
+
+        :raises ToolError: see `call`.
+        """
+        result = await self._asked(lambda: self._client.read_resource(uri), READ_SECONDS)
+        return tuple(_json(contents) for contents in result.contents)
+
+    async def listen(self, changed: Callable[[ListName], None]) -> None:
+        """Hear of changes from a server without a handshake, which has to be asked for them; from others they come by
+        themselves."""
+        able = self._client.server_capabilities
+        try:
+            async with self._client.listen(
+                tools_list_changed=bool(able.tools and able.tools.list_changed),
+                prompts_list_changed=bool(able.prompts and able.prompts.list_changed),
+                resources_list_changed=bool(able.resources and able.resources.list_changed),
+            ) as events:
+                async for _ in events:
+                    changed("tools")
+        except (ListenNotSupportedError, MCPError, RuntimeError):
+            return
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float) -> T:
+        try:
+            with anyio.fail_after(seconds):
+                return await ask()
+        except TimeoutError as error:
+            raise ToolError(f"it did not answer within {seconds:g} seconds") from error
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
+                self.lost.set()
+            raise ToolError(self._seen.why(error)) from error
+        except Exception as error:
+            raise ToolError(self._seen.why(error)) from error
+
+    async def _listed(self, page: Callable[[str | None], Awaitable[tuple[tuple[T, ...], str | None]]]) -> tuple[T, ...]:
+        found: tuple[T, ...] = ()
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            try:
+                some, cursor = await page(cursor)
+            except MCPError as error:
+                if error.code == types.METHOD_NOT_FOUND:
+                    break
+                raise ToolError(self._seen.why(error)) from error
+            found += some
+            if not cursor:
+                break
+        return found
+
+    async def _tools(self, cursor: str | None) -> tuple[tuple[OfferedTool, ...], str | None]:
+        page = await self._client.list_tools(cursor=cursor)
+        return tuple(_tool(tool) for tool in page.tools), page.next_cursor
+
+    async def _prompts(self, cursor: str | None) -> tuple[tuple[OfferedPrompt, ...], str | None]:
+        page = await self._client.list_prompts(cursor=cursor)
+        return tuple(_prompt(prompt) for prompt in page.prompts), page.next_cursor
+
+    async def _resources(self, cursor: str | None) -> tuple[tuple[OfferedResource, ...], str | None]:
+        page = await self._client.list_resources(cursor=cursor)
+        found = tuple(OfferedResource(resource.uri, resource.title or resource.name) for resource in page.resources)
+        return found, page.next_cursor
+
+
+@asynccontextmanager
+async def connect(
+    server: McpServer,
+    process: ServerProcess | None,
+    roots: Sequence[Path],
+    mode: Mode,
+    changed: Callable[[ListName], None],
+) -> AsyncGenerator[Connection]:
+    """Connect to a server and agree on a version. Has to be left by the task that has entered it.
+
+    :param server: with the values of its variables.
+    :param process: where it speaks over its standard input and output.
+    :param roots: the session's directories, for servers that ask.
+    :param changed: told which list the server says to have changed.
+    :raises HandshakeRefusedError: another mode may do.
+    :raises ToolError: it could not be reached, refused, or the connection broke; says why.
+    """
+    seen = _Seen(process)
+
+    async def heard(message: IncomingMessage) -> None:
+        name = _CHANGES.get(type(message))
+        if name is not None:
+            changed(name)
+
+    async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult(
+            roots=[types.Root.model_validate({"uri": root.as_uri(), "name": root.name}) for root in roots]
+        )
+
+    if process is not None:
+        transport = _stdio(process, seen)
+    else:
+        transport = _sse(server, seen) if server.transport == "sse" else _http(server, seen)
+    client = Client(
+        transport,
+        mode=mode,
+        message_handler=heard,
+        list_roots_callback=list_roots,
+        client_info=types.Implementation(name="acp-agent", version=__version__),
+        cache=None,
+    )
+    ready = False
+    try:
+        async with client:
+            ready = True
+            yield Connection(client, seen)
+    except ToolError:
+        raise
+    except Exception as error:
+        if process is not None and seen.lost.is_set():
+            await process.ended()
+        refused = not ready and seen.status not in _LOGIN and any(isinstance(leaf, MCPError) for leaf in _leaves(error))
+        raise (HandshakeRefusedError if refused and not seen.lost.is_set() else ToolError)(seen.why(error)) from error
+
+
+class _Seen:
+    """What is known of a connection beside what the SDK says of it.
+
+    :ivar status: of the last HTTP answer; 0 where there was none.
+    """
+
+    def __init__(self, process: ServerProcess | None) -> None:
+        self.process = process
+        self.status = 0
+        self.lost = anyio.Event()
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Hear of an HTTP answer."""
+        self.status = response.status_code
+
+    def why(self, error: Exception) -> str:
+        """A failure in words that hold no URL and no header."""
+        leaves = _leaves(error)
+        if self.status in _LOGIN:
+            return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
+        if self.process is not None and (self.lost.is_set() or self.process.status):
+            said = f" and said: {self.process.complaint}" if self.process.complaint else ""
+            return f"{self.process.status or 'it closed its output'}{said}"
+        for leaf in leaves:
+            match leaf:
+                case ToolError():
+                    return str(leaf)
+                case MCPError() if self.status >= 400 and leaf.code == types.INTERNAL_ERROR:
+                    return f"it answered with HTTP status {self.status}"
+                case MCPError():
+                    return one_line(leaf.message, 400) or f"it answered with error {leaf.code}"
+                case httpx2.ConnectError():
+                    return "nothing answers at its address"
+                case httpx2.HTTPStatusError():
+                    return f"it answered with HTTP status {leaf.response.status_code}"
+                case httpx2.TimeoutException() | TimeoutError():
+                    return "it did not answer in time"
+                case httpx2.HTTPError():
+                    return f"the connection broke ({type(leaf).__name__})"
+                case ValidationError():
+                    return "what it answered is not what the protocol says"
+                case RuntimeError():
+                    return one_line(str(leaf), 400)
+                case _:
+                    continue
+        return f"{type(leaves[0]).__name__} while speaking with it"
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """The errors in a group, and in the groups of that."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return [leaf for each in group.exceptions for leaf in _leaves(each)]
+    return [error]
+
+
+# ------------------------------------------------------------------------------------------------ transports
+
+
+@asynccontextmanager
+async def _stdio(process: ServerProcess, seen: _Seen) -> AsyncGenerator[_Streams]:
+    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        async with to_session:
+            async for line in process.lines():
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    continue  # what a program prints there by mistake
+                await to_session.send(SessionMessage(message))
+            seen.lost.set()
+
+    async def write() -> None:
+        async with sent:
+            async for message in sent:
+                try:
+                    await process.send(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                except OSError:
+                    seen.lost.set()
+                    return
+
+    async with anyio.create_task_group() as tasks, received, to_server:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        tasks.start_soon(process.watch)
+        try:
+            yield received, to_server
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _http(server: McpServer, seen: _Seen) -> AsyncGenerator[_Streams]:
+    async with (
+        _web_client(server.headers, seen) as client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
+        yield streams  # pyright: ignore[reportReturnType]
+
+
+@asynccontextmanager
+async def _sse(server: McpServer, seen: _Seen) -> AsyncGenerator[_Streams]:
+    def make(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        return _web_client(server.headers, seen)
+
+    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with sse_client(server.url, httpx_client_factory=make) as (incoming, to_server):
+
+        async def forward() -> None:
+            async with to_session:
+                async for message in incoming:
+                    await to_session.send(message)
+            seen.lost.set()
+
+        async with anyio.create_task_group() as tasks, received:
+            tasks.start_soon(forward)
+            try:
+                yield received, to_server  # pyright: ignore[reportReturnType]
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+def _web_client(headers: Mapping[str, str], seen: _Seen) -> httpx2.AsyncClient:
+    # A stream may be silent for hours; what waits for an answer has a limit of its own.
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [seen.note]})
+
+
+# ------------------------------------------------------------------------------------------------- plain data
+
+
+def _tool(tool: types.Tool) -> OfferedTool:
+    notes = tool.annotations
+    title = tool.title or (notes.title if notes else None) or ""
+    reads = bool(notes and notes.read_only_hint)
+    return OfferedTool(tool.name, title, tool.description or "", tool.input_schema, reads)
+
+
+def _prompt(prompt: types.Prompt) -> OfferedPrompt:
+    arguments = tuple(
+        PromptArgument(argument.name, argument.description or "", bool(argument.required))
+        for argument in prompt.arguments or ()
+    )
+    return OfferedPrompt(prompt.name, prompt.title or prompt.description or "", arguments)
+
+
+def _json(model: BaseModel) -> JsonObject:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

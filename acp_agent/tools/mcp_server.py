@@ -1,0 +1,351 @@
+"""One MCP server of a session: started, asked what it offers, started again after a crash, closed.
+
+Each runs in one task, which enters and leaves the SDK's client; whoever calls it does so from a task of its own. Knows
+no other server and no session.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import ToolError, sentence
+from acp_agent.logfile import log_failure, mask
+from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
+from acp_agent.tools.mcp_stdio import server_environment, server_process
+from acp_agent.tools.mcp_tools import McpTool, tools_of
+from acp_agent.tools.text import counted, one_line
+
+if TYPE_CHECKING:
+    from acp_agent.tools.mcp import Connection, Mode
+
+State: TypeAlias = Literal["starting", "ready", "restarting", "failed", "closed"]
+
+START_SECONDS = 60.0
+"""From its start until it has said what it offers; one that is downloaded first takes long."""
+RESTART_DELAYS = (0.0, 1.0, 5.0)
+"""Seconds before each new start after a crash; then it is given up."""
+STABLE_SECONDS = 60.0
+"""A server that ran so long has not crashed at once: its restarts count from the beginning again."""
+CALL_PATIENCE = 10.0
+"""How long a call waits for a server that is being started again."""
+CLOSE_SECONDS = 1.0
+_TOGETHER_SECONDS = 0.05
+"""Changes that come so soon after each other are one."""
+_SECRET = 6
+"""Characters; what is shorter is no secret, and masking it would garble what is said."""
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where servers of a session run.
+
+    :ivar roots: the session's directories; a server's working directory is the first.
+    :ivar env: the agent's environment variables.
+    """
+
+    roots: Sequence[Path]
+    env: Mapping[str, str]
+
+
+class SessionServer:
+    """One server of one session. `run` must run for it to be there.
+
+    :param short: its part in the names of its tools and prompts.
+    :param tell: tells the user a sentence.
+    :param changed: called when it offers something else than before.
+    :ivar offer: what it offered last, also while it is away.
+    :ivar tools: its tools, likewise.
+    :ivar reason: why it is not there.
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        short: str,
+        place: Place,
+        tell: Callable[[str], Awaitable[None]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._server = server
+        self.short = short
+        self._place = place
+        self._tell = tell
+        self._changed = changed
+        self.state: State = "starting"
+        self.offer = Offer()
+        self.tools: tuple[McpTool, ...] = ()
+        self.reason = ""
+        self._connection: Connection | None = None
+        self._mode: Mode = "legacy"
+        self._scope = anyio.CancelScope()
+        self._turned = anyio.Event()
+        self._wanted = anyio.Event()
+        self._stale = anyio.Event()
+        self._closing = anyio.Event()
+        self._told = ""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._server.name
+
+    async def run(self) -> None:
+        """Keep it running until it is closed."""
+        try:
+            while not self._closing.is_set():
+                await self._keep()
+                await self._wanted.wait()
+                self._wanted = anyio.Event()
+        finally:
+            self._turn("closed")
+
+    def revive(self) -> None:
+        """Try again to start it, where it was given up."""
+        if self.state == "failed":
+            self._wanted.set()
+
+    def close(self) -> None:
+        """Let it end; `run` returns when it has."""
+        self._closing.set()
+        self._wanted.set()
+        if self._connection is None:
+            self._scope.cancel()
+
+    async def settled(self) -> None:
+        """Wait until its first start has come to something."""
+        while self.state == "starting":
+            await self._turned.wait()
+
+    # --- what it is asked ---
+
+    async def call(self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]]) -> Answer:
+        """Call a tool; see `Callee`."""
+        connection: Connection | None = None
+        try:
+            connection = await self._there()
+            return await connection.call(tool, arguments, self._server.timeout, report)
+        except ToolError as error:
+            if connection is not None and (connection.lost.is_set() or self._connection is not connection):
+                raise self._error(
+                    f"ended during this call, which may or may not have been done: {error}",
+                    "It is being started again.",
+                ) from error
+            raise self._error(f"has not answered this call: {error}") from error
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
+        """Have one of its prompts made.
+
+        :raises ToolError: it cannot be; says why.
+        """
+        try:
+            return await (await self._there()).prompt(name, arguments)
+        except ToolError as error:
+            raise self._error(f"has not made the prompt {name!r}: {error}") from error
+
+    async def read(self, uri: str) -> tuple[JsonObject, ...]:
+        """Read a resource.
+
+        :raises ToolError: it cannot be; says why.
+        """
+        try:
+            return await (await self._there()).read(uri)
+        except ToolError as error:
+            raise self._error(f"has not given {one_line(uri)}: {error}") from error
+
+    async def _there(self) -> Connection:
+        with anyio.move_on_after(CALL_PATIENCE):
+            while self._connection is None and self.state not in ("failed", "closed"):
+                await self._turned.wait()
+        if self._connection is None:
+            raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
+        return self._connection
+
+    def _error(self, what: str, more: str = "") -> ToolError:
+        text = mask(f"The MCP server {self.name!r} {what}", self._secrets())
+        return ToolError(f"{sentence(ToolError(text))} {more}".rstrip())
+
+    # --- its life ---
+
+    async def _keep(self) -> None:
+        """Start it, and again after each crash, until it is closed or given up."""
+        delays = iter(RESTART_DELAYS)
+        was_ready = False
+        while True:
+            began = anyio.current_time()
+            reason = await self._live()
+            if self._closing.is_set():
+                return
+            was_ready = was_ready or self.state == "ready"
+            if self.state == "ready" and anyio.current_time() - began > STABLE_SECONDS:
+                delays = iter(RESTART_DELAYS)
+            self.reason = mask(reason, self._secrets())
+            delay = next(delays, None) if was_ready else None
+            if delay is None:
+                await self._give_up(was_ready)
+                return
+            _log.warning("the MCP server %s ended and is started again: %s", self.name, self.reason)
+            self._turn("restarting")
+            with anyio.move_on_after(delay):
+                await self._closing.wait()
+                return
+
+    async def _give_up(self, was_ready: bool) -> None:
+        what = "has ended too often and is given up" if was_ready else "could not be started"
+        self._turn("failed")
+        _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
+        if self._told != self.reason:
+            self._told = self.reason
+            more = "It is tried once more with each prompt; the session works on without it."
+            await self._tell(f"{sentence(ToolError(f'The MCP server {self.name!r} {what}: {self.reason}'))} {more}")
+
+    async def _live(self) -> str:
+        """Start it, and stay until it is gone.
+
+        :returns: why it is.
+        """
+        try:
+            from_here = _with_values(self._server, self._place.env)
+            try:
+                return await self._connected(from_here, self._mode)
+            except ToolError as error:
+                if self._connection is not None or not _is_refusal(error):
+                    raise
+                self._mode = "auto"
+                return await self._connected(from_here, self._mode)
+        except ToolError as error:
+            return str(error)
+        except Exception as error:
+            return log_failure(_log, f"Speaking with the MCP server {self.name!r} failed inside the agent", error)
+        finally:
+            self._connection = None
+
+    async def _connected(self, server: McpServer, mode: Mode) -> str:
+        place = self._place
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS)
+        with self._scope as scope:
+            async with AsyncExitStack() as stack:
+                process = None
+                if server.transport == "stdio":
+                    environment = server_environment(place.env, server.env)
+                    process = await stack.enter_async_context(
+                        server_process(server.command, server.args, place.roots[0], environment)
+                    )
+                # Its own start and the loading of the SDK take their time together.
+                await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
+                from acp_agent.tools.mcp import connect
+
+                connection = await stack.enter_async_context(connect(server, process, place.roots, mode, self._hear))
+                self._stale = anyio.Event()
+                self._take(await connection.offer())
+                self._connection, self._told = connection, ""
+                scope.deadline = math.inf
+                self._log_ready()
+                self._turn("ready")
+                self._changed()
+                await self._stay(connection)
+                scope.deadline = anyio.current_time() + CLOSE_SECONDS
+                if process is not None and not self._closing.is_set():
+                    await process.ended()
+                return connection.why_lost
+        return f"it has not said within {START_SECONDS:g} seconds what it offers"
+
+    async def _stay(self, connection: Connection) -> None:
+        over = anyio.Event()
+
+        async def end_with(event: anyio.Event) -> None:
+            await event.wait()
+            over.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end_with, connection.lost)
+            tasks.start_soon(end_with, self._closing)
+            tasks.start_soon(connection.listen, self._hear)
+            tasks.start_soon(self._follow, connection)
+            await over.wait()
+            tasks.cancel_scope.cancel()
+        self._connection = None
+
+    async def _follow(self, connection: Connection) -> None:
+        """List again what it says to have changed."""
+        while True:
+            await self._stale.wait()
+            await anyio.sleep(_TOGETHER_SECONDS)
+            self._stale = anyio.Event()
+            try:
+                with anyio.move_on_after(START_SECONDS):
+                    self._take(await connection.offer())
+                    self._changed()
+            except ToolError as error:
+                _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, error)
+
+    def _hear(self, changed: ListName) -> None:
+        self._stale.set()
+
+    def _take(self, offer: Offer) -> None:
+        if offer != self.offer:
+            self.offer = offer
+            self.tools = tools_of(self, self.short, offer.tools)
+            if left_out := len({tool.name for tool in offer.tools}) - len(self.tools):
+                _log.warning("%s of the MCP server %s left out: no model could call it", left_out, self.name)
+
+    def _log_ready(self) -> None:
+        offer = self.offer
+        counts = (counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt"))
+        _log.info("the MCP server %s is ready: %s", self.name, ", ".join(counts))
+
+    def _turn(self, state: State) -> None:
+        self.state = state
+        turned, self._turned = self._turned, anyio.Event()
+        turned.set()
+
+    def _secrets(self) -> list[str]:
+        values = (*self._server.env.values(), *self._server.headers.values())
+        expanded = (_VARIABLE.sub(lambda found: self._place.env.get(found[1], ""), value) for value in values)
+        return sorted({value for value in (*values, *expanded) if len(value) >= _SECRET}, key=len, reverse=True)
+
+
+def _load() -> None:
+    importlib.import_module("acp_agent.tools.mcp")
+
+
+def _is_refusal(error: ToolError) -> bool:
+    from acp_agent.tools.mcp import HandshakeRefusedError
+
+    return isinstance(error, HandshakeRefusedError)
+
+
+def _with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
+    """The server with the values of the variables that its entry names.
+
+    :raises ToolError: one is not set, or its address is none.
+    """
+    if server.transport != "stdio" and not server.url.lower().startswith(("http://", "https://")):
+        raise ToolError("its address is no http or https URL")
+    if not server.variables:
+        return server
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in env:
+            raise ToolError(f"its entry names the environment variable {found[1]}, which is not set")
+        return env[found[1]]
+
+    def values(of: Mapping[str, str]) -> dict[str, str]:
+        return {key: _VARIABLE.sub(value, text) for key, text in of.items()}
+
+    return replace(server, env=values(server.env), headers=values(server.headers))

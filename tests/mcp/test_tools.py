@@ -1,0 +1,176 @@
+"""Tools of MCP servers in whole turns: what the model is told of them, who is asked, what it reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.mcp import logged, mcp_program, ready, says, tool
+from support.replies import Reply, ToolCall
+from support.stage import Stage, results, stage
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+READS = {"annotations": {"readOnlyHint": True, "title": "Look around"}}
+BUILT_IN = ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"]
+
+
+def told(it: Stage, call: int) -> list[str]:
+    """Names of the tools in a request."""
+    return [each["name"] for each in it.server.calls[call].body["tools"]]
+
+
+def asked(it: Stage) -> list[str]:
+    return [params["toolCall"]["title"] for params in it.agent.desk.permissions]
+
+
+async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "oneOf": [{"required": ["what"]}]}
+    structured = {"stones": [1, 2]}
+    server = mcp_program(
+        tmp_path,
+        "garden",
+        tools=[tool("put", inputSchema=schema), tool("look", **READS)],
+        results={
+            "put": says("It is put.", structuredContent=structured) | {"progress": "carrying"},
+            "look": {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]},
+        },
+    )
+    put, look = ToolCall("mcp__garden__put", {"what": "a stone"}), ToolCall("mcp__garden__look")
+    replies = (Reply(tool_calls=[put, look]), Reply("Done."), Reply(tool_calls=[put]), Reply("No."))
+    async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
+        await ready(it, "garden")
+        it.agent.permission_answer = "allow_always"
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        definitions = it.server.calls[0].body["tools"]
+        assert [each["name"] for each in definitions] == [*BUILT_IN, "mcp__garden__put", "mcp__garden__look"]
+        # What providers refuse at the top of a schema would fail every request of the session.
+        assert definitions[-2]["parameters"] == {"type": "object", "properties": {"what": {"type": "string"}}}
+        assert asked(it) == ["put (garden)"]
+        first, second = it.server.calls[1].body["input"][-2:]
+        assert first["output"] == 'It is put.\n{"stones": [1, 2]}'
+        assert [block["type"] for block in second["output"]] == ["input_image"]
+        assert PNG in second["output"][0]["image_url"]
+        shown = it.calls()
+        assert [(call["title"], call["kind"], call["status"]) for call in shown] == [
+            ("put (garden)", "other", "completed"),
+            ("Look around (garden)", "read", "completed"),
+        ]
+        assert shown[1]["content"] == [
+            {"type": "content", "content": {"type": "image", "data": PNG, "mimeType": "image/png"}}
+        ]
+        assert "carrying" in json.dumps(it.agent.updates(kind="tool_call_update"))
+        # "Always" covers this tool, and plan mode covers nothing that changes anything.
+        await it.agent.set_mode(it.session, "plan")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [refused] = results(it.server.calls[3].body)
+        assert "plan mode" in refused.text
+        assert len(asked(it)) == 1
+        assert server.calls() == [{"name": "put", "arguments": {"what": "a stone"}}, {"name": "look", "arguments": {}}]
+
+
+async def test_names_that_clash_or_that_no_provider_takes_are_told_apart(tmp_path: Path) -> None:
+    first = mcp_program(tmp_path, "my server", tools=[tool("find.it"), tool("find_it"), tool("x" * 80)], results={})
+    second = mcp_program(tmp_path, "my/server", tools=[tool("find_it")], results={"find_it": says("The second.")})
+    call = ToolCall("mcp__my_server-2__find_it")
+    async with stage(
+        tmp_path, Reply(tool_calls=[call]), Reply("Done."), mcp=[first.entry, second.entry], mode="full-access"
+    ) as it:
+        await ready(it, "my server")
+        await ready(it, "my/server")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        names = told(it, 0)[len(BUILT_IN) :]
+        assert len(names) == len(set(names)) == 4
+        assert names[1] == "mcp__my_server__find_it"
+        assert names[0].startswith("mcp__my_server__find_it_")
+        assert all(len(name) <= 64 for name in names)
+        assert [result.text for result in results(it.server.calls[1].body)] == ["The second."]
+        assert second.calls()
+        assert not first.calls()
+
+
+async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(tmp_path: Path) -> None:
+    later: dict[str, Any] = {"tools": [tool("grow"), tool("new")]}
+    server = mcp_program(
+        tmp_path,
+        "tree",
+        tools=[tool("grow")],
+        results={"grow": says("It grows.") | {"then": later}, "new": says("New.")},
+    )
+    replies = (Reply(tool_calls=[ToolCall("mcp__tree__grow")]), Reply("Grown."), Reply("I see."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "tree")
+        await it.prompt()
+        await server.noted("tools/list", times=2)
+        assert told(it, 0) == told(it, 1) == [*BUILT_IN, "mcp__tree__grow"]
+        await it.prompt()
+        assert told(it, 2) == [*BUILT_IN, "mcp__tree__grow", "mcp__tree__new"]
+
+
+async def test_a_server_that_crashes_is_started_again_and_the_list_of_tools_stays_as_it_was(tmp_path: Path) -> None:
+    tools = [tool("crash"), tool("work")]
+    server = mcp_program(tmp_path, "shaky", tools=tools, results={"crash": {"exit": 3}, "work": says("Worked.")})
+    crash, work = ToolCall("mcp__shaky__crash"), ToolCall("mcp__shaky__work")
+    replies = (Reply(tool_calls=[crash]), Reply(tool_calls=[work]), Reply("Done."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shaky")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [lost], [found] = results(it.server.calls[1].body), results(it.server.calls[2].body)
+        assert "'shaky' ended during this call" in lost.text
+        assert "status 3" in lost.text
+        assert found.text == "Worked."
+        assert len(server.pids()) == 2
+        bodies = [json.dumps(call.body["tools"]) for call in it.server.calls]
+        assert bodies[0] == bodies[1] == bodies[2]
+
+
+async def test_a_server_that_keeps_crashing_is_given_up_and_its_tools_say_so(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "dying", tools=[tool("crash")], results={"crash": {"exit": 1}}, fails_again=True)
+    crash = ToolCall("mcp__dying__crash")
+    replies = (Reply(tool_calls=[crash]), Reply("Oh."), Reply(tool_calls=[crash]), Reply("Still."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "dying")
+        await it.prompt()
+        await logged(it, "dying has ended too often and is given up")
+        heard = len(it.agent.lines)
+        await it.prompt()
+        assert "'dying' has ended too often" in it.agent.text(since=heard)
+        [result] = results(it.server.calls[3].body)
+        assert "'dying' has not answered this call: it is not running: it ended with status 1" in result.text
+        assert told(it, 2) == told(it, 0)
+
+
+async def test_a_server_that_knows_no_handshake_is_spoken_to_as_it_wants(tmp_path: Path) -> None:
+    server = mcp_program(
+        tmp_path, "new", tools=[tool("work")], results={"work": says("Worked.", resultType="complete")}, modern=True
+    )
+    replies = (Reply(tool_calls=[ToolCall("mcp__new__work")]), Reply("Done."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "new")
+        await it.prompt()
+        assert [result.text for result in results(it.server.calls[1].body)] == ["Worked."]
+
+
+async def test_a_recipe_may_allow_a_server_or_one_of_its_tools(tmp_path: Path) -> None:
+    one = mcp_program(tmp_path, "one", tools=[tool("a")], results={"a": says("One a.")})
+    two = mcp_program(tmp_path, "two", tools=[tool("a"), tool("b")], results={"a": says("Two a."), "b": says("Two b.")})
+    recipe = "---\ndescription: Try\nallowed_tools: [mcp__one, mcp__two__b]\n---\nTry them.\n"
+    recipes = tmp_path / "home" / "state" / "recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "try.md").write_text(recipe)
+    calls = [
+        ToolCall("mcp__one__a"),
+        ToolCall("mcp__two__a"),
+        ToolCall("mcp__two__b"),
+        ToolCall("shell", {"command": "ls"}),
+    ]
+    replies = (Reply(tool_calls=calls), Reply("Done."))
+    async with stage(tmp_path, *replies, mcp=[one.entry, two.entry], mode="full-access") as it:
+        await ready(it, "one")
+        await ready(it, "two")
+        assert await it.prompt("/try") == {"stopReason": "end_turn"}
+        texts = [result.text for result in results(it.server.calls[1].body)]
+        assert texts[0] == "One a."
+        assert "mcp__two__a may not run in this recipe" in texts[1]
+        assert texts[2] == "Two b."
+        assert "shell may not run in this recipe" in texts[3]

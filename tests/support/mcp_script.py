@@ -1,0 +1,115 @@
+"""A small MCP server on its standard input and output, run as a program; what it does stands in a JSON file.
+
+Needs nothing but Python, so that it is there at once. `support.mcp` writes the file and reads what was noted.
+
+    {"tools": [...], "results": {"look": {"content": [...]}, "end": {"exit": 1}}, ...}
+
+`results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing, `then`
+lays other keys over all of this and says that the lists have changed, `progress` tells of it first. A `stubborn` one
+does not end when it is asked to; a `modern` one knows no handshake.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+
+
+def main(plan_file: Path) -> None:
+    plan: dict[str, Any] = json.loads(plan_file.read_text())
+    notes = plan_file.with_suffix(".notes")
+
+    def note(what: dict[str, Any]) -> None:
+        with notes.open("a") as file:
+            file.write(json.dumps(what) + "\n")
+
+    starts = len(notes.read_text().splitlines()) if notes.exists() else 0
+    note({"started": os.getpid(), "env": dict(os.environ), "cwd": str(Path.cwd())})
+    if plan.get("stderr"):
+        sys.stderr.write(plan["stderr"])
+        sys.stderr.flush()
+    if plan.get("stubborn"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if plan.get("child"):
+        subprocess.Popen(["sleep", "600"])
+    if "exit" in plan or (starts and plan.get("fails_again")):
+        sys.exit(plan.get("exit", 1))
+    if plan.get("mute"):
+        time.sleep(600)
+    if plan.get("slow"):
+        gate = plan_file.with_suffix(".go")
+        while not gate.exists():
+            time.sleep(0.02)
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        note({"got": message.get("method"), "params": message.get("params")})
+        if "method" not in message or "id" not in message:
+            continue
+        answer, change = answered(plan, message)
+        if answer is not None:
+            say({"jsonrpc": "2.0", "id": message["id"], **answer})
+        if change:
+            plan |= change
+            for kind in ("tools", "prompts", "resources"):
+                if kind in change:
+                    say({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
+    if plan.get("stubborn"):
+        time.sleep(600)
+
+
+def answered(plan: dict[str, Any], message: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    method, params = message["method"], message.get("params") or {}
+    modern = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"} if plan.get("modern") else {}
+    if plan.get("modern") and method == "initialize":
+        data = {"supported": ["2026-07-28"], "requested": params["protocolVersion"]}
+        return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}, None
+    if plan.get("modern") and method == "server/discover":
+        offers = {kind: {} for kind in ("tools", "prompts", "resources") if kind in plan}
+        return {"result": {"supportedVersions": ["2026-07-28"], "capabilities": offers, **modern}}, None
+    if method == "initialize":
+        offers = {kind: {"listChanged": True} for kind in ("tools", "prompts", "resources") if kind in plan}
+        info = {"name": "script", "version": "1"}
+        version = params["protocolVersion"]
+        return {"result": {"protocolVersion": version, "capabilities": offers, "serverInfo": info}}, None
+    if method in LISTS:
+        return {"result": {LISTS[method]: plan.get(LISTS[method], []), **modern}}, None
+    if method == "tools/call":
+        result = dict(plan["results"][params["name"]])
+        if "exit" in result:
+            sys.exit(result["exit"])
+        if result.pop("hang", False):
+            return None, None
+        told = result.pop("progress", None)
+        if told:
+            token = params["_meta"]["progressToken"]
+            progress = {"progressToken": token, "progress": 1, "total": 2, "message": told}
+            say({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress})
+        change = result.pop("then", None)
+        return {"result": result}, change
+    if method == "prompts/get":
+        values = params.get("arguments") or {}
+        text = plan["made"][params["name"]].format(**values)
+        return {"result": {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}}, None
+    if method == "resources/read":
+        text = plan["contents"].get(params["uri"])
+        if text is None:
+            return {"error": {"code": -32002, "message": f"no such thing: {params['uri']}"}}, None
+        return {"result": {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": text}]}}, None
+    return {"error": {"code": -32601, "message": "Method not found"}}, None
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,43 @@
+"""Names of what MCP servers offer: legal everywhere, different from each other, and always the same."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.tools.mcp_names import command_part, server_names, tool_names
+
+ODD = st.one_of(st.text(max_size=90), st.from_regex(r"[a-z_.-]{0,12}", fullmatch=True))
+
+
+@given(st.lists(ODD, max_size=6))
+def test_servers_are_told_apart_whatever_they_are_called(names: list[str]) -> None:
+    shorts = server_names(names)
+    assert len(shorts) == len(names)
+    assert len({short.lower() for short in shorts}) == len(names)
+    # Two underscores would let a server's tool look like another server's.
+    assert all(re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", short) and len(short) <= 24 for short in shorts)
+    assert server_names(names[:1])[:1] == shorts[:1]
+
+
+@given(st.lists(ODD, max_size=8), st.randoms())
+def test_tools_are_told_apart_and_their_order_changes_no_name(tools: list[str], random: object) -> None:
+    names = tool_names("server", tools)
+    assert set(names) == set(tools)
+    assert len(set(names.values())) == len(names)
+    assert all(re.fullmatch(r"mcp__server__[A-Za-z0-9_-]+", name) and len(name) <= 64 for name in names.values())
+    assert tool_names("server", sorted(tools)) == names
+
+
+def test_a_name_that_is_legal_is_left_as_it_is() -> None:
+    assert tool_names("github", ["create_issue", "repos.list"]) == {
+        "create_issue": "mcp__github__create_issue",
+        "repos.list": "mcp__github__repos_list",
+    }
+
+
+@given(ODD)
+def test_a_prompts_part_of_a_slash_command_is_one(name: str) -> None:
+    assert re.fullmatch(r"[a-z0-9][a-z0-9_-]*", command_part(name))
