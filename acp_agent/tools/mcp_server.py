@@ -112,6 +112,7 @@ class SessionServer:
                 await self._keep()
                 await self._wanted.wait()
                 self._wanted = anyio.Event()
+                self._turn("restarting")  # who calls it now waits for it
         finally:
             self._turn("closed")
 

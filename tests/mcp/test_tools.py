@@ -124,20 +124,28 @@ async def test_a_server_that_crashes_is_started_again_and_the_list_of_tools_stay
         assert bodies[0] == bodies[1] == bodies[2]
 
 
-async def test_a_server_that_keeps_crashing_is_given_up_and_its_tools_say_so(tmp_path: Path) -> None:
-    server = mcp_program(tmp_path, "dying", tools=[tool("crash")], results={"crash": {"exit": 1}}, fails_again=True)
-    crash = ToolCall("mcp__dying__crash")
-    replies = (Reply(tool_calls=[crash]), Reply("Oh."), Reply(tool_calls=[crash]), Reply("Still."))
+async def test_a_server_that_keeps_crashing_is_given_up_and_tried_again_with_each_prompt(tmp_path: Path) -> None:
+    tools = [tool("crash"), tool("work")]
+    results_of = {"crash": {"exit": 1}, "work": says("Worked.")}
+    server = mcp_program(tmp_path, "dying", tools=tools, results=results_of, fails_again=4)
+    crash, work = ToolCall("mcp__dying__crash"), ToolCall("mcp__dying__work")
+    replies = [reply for call in (crash, work, work) for reply in (Reply(tool_calls=[call]), Reply("Done."))]
     async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
         await ready(it, "dying")
         await it.prompt()
         await logged(it, "dying has ended too often and is given up")
         heard = len(it.agent.lines)
         await it.prompt()
-        assert "'dying' has ended too often" in it.agent.text(since=heard)
+        assert it.agent.text(since=heard).count("'dying' has ended too often") == 1
         [result] = results(it.server.calls[3].body)
         assert "'dying' has not answered this call: it is not running: it ended with status 1" in result.text
-        assert told(it, 2) == told(it, 0)
+        heard = len(it.agent.lines)
+        await it.prompt()
+        [result] = results(it.server.calls[5].body)
+        assert result.text == "Worked."
+        assert len(server.pids()) == 6
+        assert "dying" not in it.agent.text(since=heard)
+        assert told(it, 0) == told(it, 2) == told(it, 4)
 
 
 async def test_a_server_that_knows_no_handshake_is_spoken_to_as_it_wants(tmp_path: Path) -> None:

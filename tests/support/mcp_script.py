@@ -6,7 +6,7 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing, `then`
 lays other keys over all of this and says that the lists have changed, `progress` tells of it first. A `stubborn` one
-does not end when it is asked to; a `modern` one knows no handshake.
+does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(plan_file: Path) -> None:
         with notes.open("a") as file:
             file.write(json.dumps(what) + "\n")
 
-    starts = len(notes.read_text().splitlines()) if notes.exists() else 0
+    starts = sum("started" in json.loads(line) for line in notes.read_text().splitlines()) if notes.exists() else 0
     note({"started": os.getpid(), "env": dict(os.environ), "cwd": str(Path.cwd())})
     if plan.get("stderr"):
         sys.stderr.write(plan["stderr"])
@@ -40,7 +40,7 @@ def main(plan_file: Path) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if plan.get("child"):
         subprocess.Popen(["sleep", "600"])
-    if "exit" in plan or (starts and plan.get("fails_again")):
+    if "exit" in plan or 0 < starts <= plan.get("fails_again", 0):
         sys.exit(plan.get("exit", 1))
     if plan.get("mute"):
         time.sleep(600)
