@@ -38,6 +38,9 @@ async def test_a_prompt_is_a_slash_command_with_arguments(tmp_path: Path) -> Non
         assert missing.value.code == -32602
         with pytest.raises(AgentError, match="has no prompt 'other'; its prompts are: /mcp:review:look-at"):
             await it.prompt("/mcp:review:other")
+        heard = len(it.agent.lines)
+        await it.prompt("/help")
+        assert "`/mcp:review:look-at file=… [depth=…]`: Look at a file" in it.agent.text(since=heard)
         # A prompt is replayed as it was typed.
         await it.agent.load(it.session, it.folder)
         assert "/mcp:review:look-at the first file" in json.dumps(it.agent.updates(kind="user_message_chunk"))

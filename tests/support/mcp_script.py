@@ -6,7 +6,8 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing, `then`
 lays other keys over all of this and says that the lists have changed, `progress` tells of it first. A `stubborn` one
-does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
+does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
+no handshake.
 """
 
 from __future__ import annotations
