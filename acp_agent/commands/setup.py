@@ -94,17 +94,21 @@ async def run(arguments: argparse.Namespace) -> int:
 def _entry(editor: Editor, file: Path, command: str) -> Change | None:
     """The editor's settings with the agent in them; None where it is there as it should be.
 
-    What a user has set beside the command (an environment, a default mode) stays.
+    What a user has set beside the command (an environment, a default mode) stays, comments and all.
     """
     before = _read(file)
     try:
         settings = JsonText.read(before or "")
         new, old = entry(editor, command), settings.get(editor.at, NAME)
         if isinstance(old, dict) and isinstance(new, dict):
-            new = {**new, **old, "command": new["command"], "args": new["args"]}
-        if new == old:
-            return None
-        return Change(file, before, settings.put((editor.at, NAME), new).text)
+            wanted = {key: value for key, value in new.items() if key == "command" or key not in old}
+            if wanted.items() <= old.items():
+                return None
+            for key, value in wanted.items():
+                settings = settings.put((editor.at, NAME, key), value)
+        else:
+            settings = settings.put((editor.at, NAME), new)
+        return Change(file, before, settings.text)
     except JsonTextError as error:
         raise AgentError(f"{file}: {error}. Nothing was written; mend it, or copy the entry by hand.") from error
 

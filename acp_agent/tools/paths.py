@@ -67,7 +67,7 @@ def led_to(path: Path, asked_for: Sequence[Path], cwd: Path) -> str:
 
     :param asked_for: what `outside` (or `guarded`) says of the path.
     """
-    # A link above both is how the user names the project; one that is the working directory leads to no place beside it.
+    # A link above both is how the user names the project; one that is the working directory leads nowhere beside it.
     common = os.path.commonpath((path, cwd))
     plain = os.path.normpath(Path(os.path.realpath(common), os.path.relpath(path, common)))
     return "".join(f" (leads to {printable(str(place))})" for place in asked_for if str(place) != plain)

@@ -64,12 +64,13 @@ async def test_comments_order_mode_and_links_of_settings_stay(tmp_path: Path) ->
 
 async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> None:
     path = zed_settings(tmp_path)
-    old = {"command": "/gone/acp-agent", "env": {"A": "1"}, "default_mode": "plan"}
-    path.write_text(json.dumps({"agent_servers": {"acp-agent": old, "other": {}}}))
+    old = {"type": "custom", "command": "/gone/acp-agent", "env": {"A": "1"}, "args": ["-v"], "default_mode": "plan"}
+    text = json.dumps({"agent_servers": {"acp-agent": old, "other": {}}}, indent=2)
+    text = text.replace('"plan"', '"plan" // while I try it')
+    path.write_text(text)
     ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
     assert ran.code == 0
-    new = {**old, "type": "custom", "command": str(PROGRAM), "args": []}
-    assert json.loads(path.read_text()) == {"agent_servers": {"acp-agent": new, "other": {}}}
+    assert path.read_text() == text.replace("/gone/acp-agent", str(PROGRAM))
 
 
 async def test_nothing_is_written_without_a_yes(tmp_path: Path) -> None:

@@ -277,6 +277,7 @@ async def test_a_window_that_an_answer_filled_is_learned_and_the_next_answers_ha
         env = server.env() | {"ACP_AGENT_MODEL": kind.model}
         async with connected_agent(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
             it = Talk(agent, server, await agent.new_session(tmp_path))
+            begun = 0
             while not filled:
                 assert set(it.windows()) <= {kind.known}
                 begun = len(agent.lines)
