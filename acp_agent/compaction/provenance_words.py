@@ -39,11 +39,15 @@ approuvé autorisé choisi confirmé demandait demande demandé dit décidé exi
 préféré refuse refusé souhaitait souhaite veut voulait voulu
 """
 _FR_PARTICIPLES = """
-approuvé approuvée approuvées approuvés autorisé autorisée autorisées autorisés choisi choisie choisies choisis
-confirmé confirmée confirmées confirmés demandé demandée demandées demandés décidé décidée décidées décidés exigé
-exigée exigées exigés préféré préférée préférées préférés refusé refusée refusées refusés requis requise requises
-souhaité souhaitée souhaitées souhaités validé validée validées validés voulu voulue voulues voulus
+approuvé approuvée approuvées approuvés autorisé autorisée autorisées autorisés confirmé confirmée confirmées
+confirmés demandé demandée demandées demandés décidé décidée décidées décidés exigé exigée exigées exigés préféré
+préférée préférées préférés refusé refusée refusées refusés souhaité souhaitée souhaitées souhaités validé validée
+validées validés
 """
+_FR_ADJECTIVES = """
+choisi choisie choisies choisis requis requise requises voulu voulue voulues voulus
+"""
+"""Participles that are said of programs as well, so that only those right before the user count."""
 _ES_VERBS = """
 aprobado aprobó confirmó decidido decidió desea dice dicho dijo elegido elige eligió exige exigió insiste insistió
 pedido pide pidió prefería prefiere prohibido prohibió querido quería quiere rechaza rechazado rechazó solicita
@@ -104,6 +108,7 @@ PATTERNS = {
         rf"\b(?:{_either(_FR_VERBS)})\b"
         rf"|\b(?:{_either(_FR_PARTICIPLES)})\b"
         r"[^.!?]{0,40}?\bpar l['’]utilisat(?:eur|rice)\b"
+        rf"|\b(?:{_either(_FR_ADJECTIVES)}) par l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:accord|choix|consignes?|décisions?|demandes?|exigences?|instructions?|règles?|souhaits?|volonté)"
         r" de l['’]utilisat(?:eur|rice)\b"
         r"|\b(?:d['’]après|selon) l['’]utilisat(?:eur|rice)\b|\bcomme (?:convenu|demandé|souhaité)\b"
@@ -194,7 +199,7 @@ decisión deseo acordó fue fueron sido elige eligió elegido tarea era acordado
 VERBS = {
     "en": frozenset(_EN_VERBS.split()),
     "de": frozenset(_DE_VERBS.split()),
-    "fr": frozenset((_FR_VERBS + _FR_PARTICIPLES).split()),
+    "fr": frozenset((_FR_VERBS + _FR_PARTICIPLES + _FR_ADJECTIVES).split()),
     "es": frozenset((_ES_VERBS + _ES_PARTICIPLES).split()),
 }
 """What marks a claim of the user in each language, and says nothing of what was asked."""

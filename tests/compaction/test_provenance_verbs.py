@@ -51,3 +51,7 @@ def test_a_short_refusal_is_believed_and_of_another_thing_it_is_not(said: str, s
     assert _flags(summary, said) == []
     invented = summary.replace("Redis", "Docker")
     assert _flags(invented, said) == [invented]
+
+
+def test_what_a_program_requires_of_those_who_use_it_is_no_claim() -> None:
+    assert _flags("Le mot de passe requis est saisi par l'utilisateur.", "Bonjour.") == []
