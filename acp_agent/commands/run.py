@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -60,21 +61,28 @@ async def _prompt(
         stop = "cancelled"
         raise
     finally:
-        client.end()
         with anyio.CancelScope(shield=True):
-            await manager.close(session.session_id)
-            if not await _is_worth_keeping(arguments, session, stop):
-                await manager.delete(session.session_id)
-            elif before is not None:
-                if stop == "refusal":
-                    _aside(
-                        "The model refused to answer. The prompt and what followed it were left out of the "
-                        "conversation, and stay in the session's history."
-                    )
-                after = _size(session)
-                change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
-                _aside(f"{session.session_id}: {change} ({stop})")
+            try:
+                await manager.close(session.session_id)  # shows what is left of an answer
+            finally:
+                with suppress(OSError):  # nobody reads on, or the disk is full; the session is there all the same
+                    client.end()
+                if not await _is_worth_keeping(arguments, session, stop):
+                    await manager.delete(session.session_id)
+                elif before is not None:
+                    _say_what_became(session, before, stop)
     return stop
+
+
+def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
+    if stop == "refusal":
+        _aside(
+            "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay "
+            "in the session's history."
+        )
+    after = _size(session)
+    change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
+    _aside(f"{session.session_id}: {change} ({stop})")
 
 
 async def _is_worth_keeping(arguments: argparse.Namespace, session: Session, stop: str) -> bool:
