@@ -40,7 +40,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         pass
     except Exception as error:
         _complain(_sentence(error))
-        return 1
+        if not stop.came:
+            return 1
+        # A terminal that was closed takes no last words, and Python would end with a status of its own at that.
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody listens any more, see `__main__`
     _complain("interrupted.")
@@ -60,10 +62,12 @@ def _end(status: int) -> NoReturn:
 class StopSignal:
     """Waits for ctrl-c, `kill` or a closed terminal.
 
+    :ivar came: one has come.
     :ivar status: the exit status of a process that was stopped like that, as shells have it.
     """
 
     def __init__(self) -> None:
+        self.came = False
         self.status = 128 + signal.SIGINT
 
     async def cancels(
@@ -73,6 +77,7 @@ class StopSignal:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
             task_status.started()
             async for received in signals:
+                self.came = True
                 self.status = 128 + received
                 scope.cancel()
                 return

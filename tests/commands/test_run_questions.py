@@ -39,6 +39,32 @@ async def test_an_open_question_does_not_hold_up_the_end(tmp_path: Path, sent: s
         assert not (tmp_path / "ran").exists()
 
 
+async def test_a_terminal_that_is_closed_ends_the_command_as_shells_have_it(tmp_path: Path) -> None:
+    async with (
+        model_server([Reply("I run.", tool_calls=[TOUCH])], "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow?")
+            assert await person.closes() == 128 + signal.SIGHUP
+        assert not (tmp_path / "ran").exists()
+    assert "sess_" in (await run_command(tmp_path, "sessions")).out
+
+
+async def test_the_rest_of_an_answer_that_was_interrupted_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    async with (
+        model_server([Reply(["Some ", "words."], hold=hold, hold_after=1)], "openai") as server,
+        at_a_terminal(tmp_path, "run", "Say it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Some")
+            person.type("\x03")
+            assert await person.ended() == 128 + signal.SIGINT
+        assert "\r\nsess_" in person.shown
+        hold.set()
+
+
 async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
     script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
     async with (

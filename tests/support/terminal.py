@@ -104,6 +104,13 @@ class Typist:
         """Send it to the command alone."""
         self._process.send_signal(sent)
 
+    async def closes(self) -> int:
+        """Close the terminal, and return the exit status."""
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, self._terminal)  # so that the descriptor stays the caller's to close
+        os.close(null)
+        return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
     async def ended(self) -> int:
         """Read to the end, and return the exit status."""
         while await self._read():
