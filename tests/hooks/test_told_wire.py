@@ -120,12 +120,14 @@ async def test_what_hooks_tell_is_shown_in_the_turn_it_belongs_to_and_never_to_t
 
 
 async def test_what_is_to_be_told_outside_of_a_turn_is_shown_with_the_next_prompt_of_any_kind(tmp_path: Path) -> None:
-    server = {"name": "ide", "command": "/bin/true", "args": [], "env": []}
     async with stage(tmp_path, editor=ZED) as it:
-        session = await it.agent.new_session(it.folder, mcpServers=[server])
+        recipes = it.home / "state" / "recipes"
+        recipes.mkdir(parents=True)
+        (recipes / "wrong.md").write_text("---\nmodle: x\n---\nHi.\n")
+        session = await it.agent.new_session(it.folder)
         await it.agent.wait_update("available_commands_update", session)
         assert it.agent.text() == ""
         await it.agent.prompt(session, "/help")
-        assert it.agent.text().count("MCP servers are not supported") == 1
+        assert it.agent.text().count("wrong.md") == 1
         await it.agent.prompt(session, "/help")
-        assert it.agent.text().count("MCP servers are not supported") == 1
+        assert it.agent.text().count("wrong.md") == 1
