@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from acp_agent import __version__
+from acp_agent.commands.editors import EDITORS
 from acp_agent.schemas import SCHEMA_NAMES
 
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
@@ -117,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     setup = commands.add_parser("setup", help="put the agent into an editor's settings")
     setup.add_argument(
         "editor",
-        choices=("zed", "jetbrains", "neovim", "emacs", "vscode", "acpx"),
+        choices=tuple(EDITORS),
         help="the editor; for Neovim and Emacs the text for your own file is printed",
     )
     setup.add_argument(

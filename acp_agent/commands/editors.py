@@ -30,7 +30,6 @@ class Editor:
     :ivar settings: its settings below the user's home, by platform (`darwin`, or empty for any other); none where the
         user has to put the sample's text into a file of their own.
     :ivar at: where its agents stand in them.
-    :ivar programs: commands and folders below the home by which it is found.
     :ivar then: what to do when the entry is there.
     """
 
@@ -39,7 +38,6 @@ class Editor:
     then: str
     settings: Mapping[str, str] | None = None
     at: str = ""
-    programs: tuple[str, ...] = ()
 
     def file(self, home: Path, env: Mapping[str, str]) -> Path | None:
         """Its settings.
@@ -55,14 +53,6 @@ class Editor:
             return Path(config, below.removeprefix(".config/"))
         return home / below
 
-    def is_here(self, home: Path, env: Mapping[str, str]) -> bool:
-        """Whether it seems to be installed: its command is found, or a folder of its settings."""
-        path = env.get("PATH")
-        if any(shutil.which(program, path=path) for program in self.programs):
-            return True
-        file = self.file(home, env)
-        return file is not None and file.parent.is_dir()
-
 
 EDITORS: Mapping[str, Editor] = {
     "zed": Editor(
@@ -71,7 +61,6 @@ EDITORS: Mapping[str, Editor] = {
         "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
         {"": ".config/zed/settings.json"},
         "agent_servers",
-        ("zed", "zeditor"),
     ),
     "jetbrains": Editor(
         "JetBrains IDEs",
@@ -79,7 +68,6 @@ EDITORS: Mapping[str, Editor] = {
         "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
         {"": ".jetbrains/acp.json"},
         "agent_servers",
-        ("idea", "pycharm", "webstorm", "goland", "clion", "rustrover"),
     ),
     "vscode": Editor(
         "VS Code",
@@ -87,7 +75,6 @@ EDITORS: Mapping[str, Editor] = {
         "In VS Code: install the extension ACP Client, open its view, and connect to acp-agent.",
         {"": ".config/Code/User/settings.json", "darwin": "Library/Application Support/Code/User/settings.json"},
         "acp.agents",
-        ("code", "codium"),
     ),
     "acpx": Editor(
         "acpx",
@@ -95,20 +82,17 @@ EDITORS: Mapping[str, Editor] = {
         "Then: acpx acp-agent exec 'explain this repository'",
         {"": ".acpx/config.json"},
         "agents",
-        ("acpx",),
     ),
     "neovim": Editor(
         "Neovim",
         "neovim/codecompanion.lua",
         "Put it where you set CodeCompanion up, then :CodeCompanionChat. For avante and agentic.nvim there is "
         "--plugin.",
-        programs=("nvim",),
     ),
     "emacs": Editor(
         "Emacs",
         "emacs/acp-agent.el",
         "Put it into your init file behind agent-shell, then M-x agent-shell-acp-agent.",
-        programs=("emacs",),
     ),
 }
 

@@ -62,14 +62,14 @@ async def run(arguments: argparse.Namespace) -> int:
     editor, home, command = EDITORS[arguments.editor], user_home(env), program(env)
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
-    file = editor.file(home, env)
+    file, configuration = editor.file(home, env), _configuration(env)
     if file is None:
         name = f"{arguments.editor}/{arguments.plugin}.lua" if arguments.editor == "neovim" else editor.sample
         print(sample(name, command), end="")
         print(editor.then, file=sys.stderr)
-        changes = [_configuration(env)]
+        changes = [configuration]
     else:
-        changes = [_entry(editor, file, command), _configuration(env)]
+        changes = [_entry(editor, file, command), configuration]
     wanted = [change for change in changes if change is not None]
     for change in wanted:
         print(change.shown(), end="", file=sys.stderr if file is None else sys.stdout)
@@ -84,6 +84,8 @@ async def run(arguments: argparse.Namespace) -> int:
             # Where the text was only to be printed, the rest is an offer.
             return 0 if file is None else 1
     for change in wanted:
+        if change is configuration:
+            _prepare(change.path.parent)
         _write(change)
         print(f"Written: {change.path}", file=sys.stderr)
     if file is not None:
@@ -122,6 +124,14 @@ def _configuration(env: Mapping[str, str]) -> Change | None:
     return Change(path, None, f"{modeline(schema, path)}\n{_CONFIG}")
 
 
+def _prepare(home: Path) -> None:
+    """Make the agent's home where there is none, and put the schema of its configuration there."""
+    try:
+        put_copy("config", ensure_private_dir(home) / _SCHEMAS)
+    except OSError as error:
+        raise AgentError(f"{home / _SCHEMAS} cannot be written ({error.strerror}).") from error
+
+
 def _read(file: Path) -> str | None:
     try:
         return file.read_bytes().decode()
@@ -138,14 +148,10 @@ def _write(change: Change) -> None:
     :raises AgentError: it cannot be written, or has changed since it was read.
     """
     path = Path(os.path.realpath(change.path))
-    if change.path.name == CONFIG_FILE:
-        ensure_private_dir(path.parent)
     if _read(path) != change.before:
         raise AgentError(f"{change.path} has changed meanwhile, and was not written. Call this again.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if change.path.name == CONFIG_FILE:
-            put_copy("config", path.parent / _SCHEMAS)
         mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else 0o600
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

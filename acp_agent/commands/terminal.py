@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import NoReturn, cast
 
 import anyio
@@ -142,38 +143,7 @@ def _complain(sentence: str) -> None:
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], Awaitable[int]]:
-    if name == "sessions":
-        from acp_agent.commands import sessions
-
-        return sessions.run
-    if name == "compact-eval":
-        from acp_agent.commands import compact_eval
-
-        return compact_eval.run
-    if name == "hooks":
-        from acp_agent.commands import hooks
-
-        return hooks.run
-    if name == "trust":
-        from acp_agent.commands import trust
-
-        return trust.run
-    if name == "recipe":
-        from acp_agent.commands import recipe
-
-        return recipe.run
-    if name == "setup":
-        from acp_agent.commands import setup
-
-        return setup.run
-    if name == "schema":
-        from acp_agent.commands import schema
-
-        return schema.run
-    if name == "demo":
-        from acp_agent.commands import demo
-
-        return demo.run
-    from acp_agent.commands import run
-
-    return run.run
+    """What runs a sub-command: `run` of the module of its name; `compact` is a prompt as well."""
+    module = "run" if name == "compact" else name.replace("-", "_")
+    run: Callable[[argparse.Namespace], Awaitable[int]] = import_module(f"acp_agent.commands.{module}").run
+    return run

@@ -135,3 +135,14 @@ def test_a_path_is_quoted_where_it_is_put() -> None:
     odd = '/home/a "b"/acp-agent'
     assert JsonText.read(sample("zed/settings.json", odd)).get("agent_servers", "acp-agent", "command") == odd
     assert '\\"b\\"' in sample("neovim/avante.lua", odd)
+
+
+async def test_settings_that_change_while_it_asks_are_not_written_over(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    async with at_a_terminal(tmp_path, "setup", "zed", env={"HOME": str(tmp_path)}) as person:
+        await person.until("Write this?")
+        path.write_text('{"theme": "Two"}')
+        person.type("y\n")
+        await person.until("has changed meanwhile")
+        assert await person.ended() == 1
+    assert path.read_text() == '{"theme": "Two"}'
