@@ -210,15 +210,9 @@ class SessionCompaction:
             self._host.models.learn(asked.name, learned.asks_for(max(1, refusal.maximum // AFTER_REFUSAL)))
             active = await self._active()
             used = self._host.requests.used(active)
-            window = own_window(refusal.maximum, refusal.prompt, used, active.rate)
-            try:
-                await self.automatic.make_room(active, limit, window)
-            except NoRoomError as error:
-                # It may be less by the provider's count than by the one that our doubt makes of it.
-                certain = own_window(refusal.maximum, refusal.prompt or used, used)
-                if certain <= window or error.least > replace(active.budget, window=certain).most:
-                    raise
-                await self.automatic.make_room(active, limit, certain)
+            # It may be less by the provider's count than by the one that our doubt makes of it.
+            certain = own_window(refusal.maximum, refusal.prompt or used, used)
+            await self._fit(active, own_window(refusal.maximum, refusal.prompt, used, active.rate), certain)
         else:
             return await self._make_unknown_room(asked, refusal)
         return True
@@ -249,12 +243,7 @@ class SessionCompaction:
                 active = replace(active, rate=asked.rate)
             # By our count alone, as the order counts.
             most = int(counted * SURE_SHARE)
-            try:
-                await self.automatic.make_room(active, "tokens", known.likely(most))
-            except NoRoomError as error:
-                if known.likely(most) >= most or error.least > replace(active.budget, window=most).most:
-                    raise
-                await self.automatic.make_room(active, "tokens", most)
+            await self._fit(active, known.likely(most), most)
         except BaseException as error:
             models.learn(name, known)
             if not isinstance(error, CompactionError) or isinstance(error, CompactionVetoedError):
@@ -268,6 +257,21 @@ class SessionCompaction:
             models.learn(name, known.asks_for(MIN_OUTPUT, later=max(MIN_OUTPUT, answer // 2)))
             return False
         return True
+
+    async def _fit(self, active: ActiveModel, window: int, most: int) -> None:
+        """Compact into a window that is surely small enough; where what has to stay has no room in it, into the largest
+        that may be.
+
+        :param window: tokens by our count, with what it may be wrong by taken off.
+        :param most: the same with nothing taken off.
+        :raises AgentError: it came to nothing; the context is as it was.
+        """
+        try:
+            await self.automatic.make_room(active, "tokens", window)
+        except NoRoomError as error:
+            if most <= window or error.least > replace(active.budget, window=most).most:
+                raise
+            await self.automatic.make_room(active, "tokens", most)
 
     def _answer(self, asked: ActiveModel) -> int:
         """Tokens that the last request asked for."""
