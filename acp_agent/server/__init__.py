@@ -1,4 +1,4 @@
-"""The ACP face of the agent, version 1: requests in, responses and updates out.
+"""The ACP face of the agent: what is the same in every version of the protocol, and a sub-room for each of them.
 
 The only room that sees both the wire's types and the domain's.
 """

@@ -12,8 +12,8 @@ import pytest
 
 from acp_agent.errors import ToolError
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.server.capabilities import Capabilities
-from acp_agent.server.files import EditorFiles
+from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.files import EditorFiles
 from support.client import AgentError
 from support.editors import BARE, CODECOMPANION, TOAD, ZED, Editor
 from support.replies import Reply, ToolCall

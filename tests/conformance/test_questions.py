@@ -11,9 +11,9 @@ import pytest
 
 from acp_agent.errors import ToolError
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.server.capabilities import Capabilities
-from acp_agent.server.files import EditorFiles
-from acp_agent.server.terminals import EditorTerminals
+from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.files import EditorFiles
+from acp_agent.server.v1.terminals import EditorTerminals
 from support.editors import BARE, CODECOMPANION, ZED, Editor
 from support.replies import Reply, ToolCall
 from support.serving import Handler

@@ -155,6 +155,6 @@ async def test_a_new_session_is_answered_without_pydantic(tmp_path: Path) -> Non
         await agent.wait_exit()
         order = in_order(agent.stderr)
         answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
-        assert {"sqlite3", "acp_agent.server.agent"} <= set(order[:answered])
+        assert {"sqlite3", "acp_agent.server.v1.agent"} <= set(order[:answered])
         assert not set(order[:answered]) & AFTER_A_NEW_SESSION
         assert "pydantic" in order[answered:]

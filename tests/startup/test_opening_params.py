@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import InitializeRequest, NewSessionRequest
 from acp_agent.protocol.wire import parse
-from acp_agent.server.capabilities import Capabilities
 from acp_agent.server.opening import plain_new_session
+from acp_agent.server.v1.capabilities import Capabilities
 from support.client import AgentError, connected_agent
 
 TEXT = st.text(st.characters(codec=None), max_size=4)

@@ -12,7 +12,7 @@ from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
-from acp_agent.server.files import Asking
+from acp_agent.server.v1.files import Asking
 from acp_agent.tools.environment import CommandResult
 
 ANSWER_SECONDS = 10.0

@@ -13,10 +13,10 @@ from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
 from acp_agent.server.bounds import bounded, cut, pieces
-from acp_agent.server.capabilities import Capabilities
-from acp_agent.server.files import EditorFiles
-from acp_agent.server.presenter import Presenter, call_content, call_locations
-from acp_agent.server.terminals import EditorTerminals
+from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.files import EditorFiles
+from acp_agent.server.v1.presenter import Presenter, call_content, call_locations
+from acp_agent.server.v1.terminals import EditorTerminals
 from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands

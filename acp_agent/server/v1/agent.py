@@ -23,14 +23,14 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.logfile import log_failure
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.capabilities import Capabilities
-from acp_agent.server.client import EditorClient
-from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
-from acp_agent.server.listing import list_sessions
 from acp_agent.server.opening import NewSession, plain_new_session
 from acp_agent.server.order import Place, WireOrder
-from acp_agent.server.presenter import config_options
+from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.client import EditorClient
+from acp_agent.server.v1.content import parts_from_blocks
+from acp_agent.server.v1.listing import list_sessions
+from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
@@ -342,7 +342,7 @@ async def _nothing(work: Awaitable[None]) -> JsonValue:
 def _servers(wire: Sequence[WireServer]) -> tuple[McpServer, ...]:
     if not wire:
         return ()
-    from acp_agent.server.mcp import servers_from_wire
+    from acp_agent.server.v1.mcp import servers_from_wire
 
     return servers_from_wire(wire)
 

@@ -13,8 +13,8 @@ from acp_agent.conversation.messages import Image, ResultPart
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content, updates
 from acp_agent.server.bounds import bounded, cut
-from acp_agent.server.capabilities import Capabilities
-from acp_agent.server.content import block_from_part
+from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.content import block_from_part
 from acp_agent.tools.text import one_line
 from acp_agent.turn.updates import (
     AgentSaid,

@@ -15,7 +15,7 @@ from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
-from acp_agent.server.capabilities import Capabilities
+from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.tools.local_files import LocalFiles
 from acp_agent.tools.text import one_line
 
