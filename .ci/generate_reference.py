@@ -408,6 +408,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.sessions-rm": partial(options, "sessions", "rm"),
     "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.trust": partial(options, "trust"),
+    "cli.permissions-revoke": partial(options, "permissions", "revoke"),
     "cli.recipe-list": partial(options, "recipe", "list"),
     "cli.recipe-show": partial(options, "recipe", "show"),
     "cli.recipe-new": partial(options, "recipe", "new"),

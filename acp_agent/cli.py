@@ -107,6 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
     what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
     what.add_argument("--list", action="store_true", help="show what is allowed")
     what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+    _permissions(commands.add_parser("permissions", help="list what you have allowed for good, or revoke it"))
     _recipe(commands.add_parser("recipe", help="list the recipes, show, make or check one"))
     schema = commands.add_parser("schema", help="print the JSON Schema of a file that you write")
     schema.add_argument(
@@ -177,6 +178,15 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N of the facts that each method lost")
     parser.add_argument("--json", action="store_true", help="all figures of all points, and all facts that were lost")
+
+
+def _permissions(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    revoke = actions.add_parser("revoke", help="have calls asked for again")
+    revoke.add_argument(
+        "rules", nargs="*", metavar="RULE", help="as listed; all rules of the project where none is named"
+    )
+    revoke.add_argument("--project", default=".", metavar="PATH", help="the project's folder (this directory)")
 
 
 def _hooks(parser: argparse.ArgumentParser) -> None:

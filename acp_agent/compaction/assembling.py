@@ -91,7 +91,9 @@ def sent_parts(
         room = min(policy.ledger_tokens(state.budget), replaced_tokens(draft) // 4)
         facts = render_ledger(memory.ledger, room, state.workspace.cwd)
     carried = beside(memory, held)
-    pinned = render_pinned(carried, mode=state.mode, grants=state.grants, plan=state.plan, recall=state.recall)
+    pinned = render_pinned(
+        carried, mode=state.mode, grants=state.allowed(state.grants), plan=state.plan, recall=state.recall
+    )
     body = with_requests(draft.body, memory, held, recall=state.recall)
     return (*body, *frame(pinned, "" if draft.body else draft.summary, facts, recall=state.recall))
 

@@ -50,6 +50,8 @@ class ConversationState:
     :ivar budget: of the model that goes on with the conversation, filled with this conversation.
     :ivar memory: what earlier compactions carried over.
     :ivar turn_from: number of the prompt of a turn that is still running.
+    :ivar grants: what the user allowed in the session, as of the context.
+    :ivar rules: what a rule of the project allows, as of now.
     :ivar files: digests of the file versions that the model has seen.
     :ivar guessed: whether the budget's window is no more than what the conversation has to fit into, since it left too
         little room as it is: nobody has said that the model's is as small.
@@ -63,9 +65,14 @@ class ConversationState:
     plan: tuple[PlanEntry, ...] = ()
     mode: str = ""
     grants: tuple[str, ...] = ()
+    rules: frozenset[str] = frozenset()
     files: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     workspace: Workspace = Workspace()
     guessed: bool = False
+
+    def allowed(self, grants: Iterable[str]) -> list[str]:
+        """What needs no asking, where this is allowed in the session."""
+        return sorted({*grants, *self.rules})
 
     @classmethod
     def from_context(
@@ -77,6 +84,7 @@ class ConversationState:
         *,
         rate: float = 1.0,
         guessed: bool = False,
+        rules: frozenset[str] = frozenset(),
     ) -> ConversationState:
         """The state of a session.
 
@@ -84,6 +92,7 @@ class ConversationState:
         :param budget: of the session's model; what it is filled with is counted here.
         :param rate: see `used_tokens`.
         :param guessed: see the class.
+        :param rules: likewise.
         """
         prefix = estimate_prefix(request.system, request.tools)
         return cls(
@@ -95,6 +104,7 @@ class ConversationState:
             plan=context.plan,
             mode=context.mode,
             grants=tuple(sorted(context.grants)),
+            rules=rules,
             files=context.files,
             workspace=workspace or Workspace(cwd=context.cwd),
             guessed=guessed,

@@ -8,6 +8,7 @@ asked for, nor raise what a turn may cost. In particular
   script would put words into the model's mouth;
 - `mcp_servers` is refused: each is a program, or an address that is told what the model asks for;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
+- `remember_permissions` is refused: what outlives a session is the user's to say;
 - `mode` may be `plan` or `ask`, and of the user's mode and the project's the stricter one holds;
 - of `max_turn_requests` and `max_turn_cost` the lower one holds;
 - `hooks` adds commands to the user's, and takes none of them away. Whether a project's are run is not decided here. It
@@ -56,6 +57,7 @@ from acp_agent.config.settings import (
     ModelSettings,
     ProviderKind,
     ProviderSettings,
+    Remember,
     Settings,
 )
 
@@ -242,6 +244,11 @@ class UserFile(SharedKeys):
     mode: Mode | None = Field(
         default=None, description="the [mode](sessions.md#modes) that a session starts in; left out: `ask`"
     )
+    remember_permissions: Remember | None = Field(
+        default=None,
+        description="where [*Always allow*](permissions.md) holds: `project`, from now on in every session there, or "
+        "`session`; left out: `project`",
+    )
     models: dict[ModelName, ModelSection] | None = Field(
         default=None, description="what holds for one model, by its name: [below](#a-model)"
     )
@@ -259,6 +266,7 @@ class UserFile(SharedKeys):
         return replace(
             self.shared(below),
             mode=_or(self.mode, below.mode),
+            remember_permissions=_or(self.remember_permissions, below.remember_permissions),
             max_turn_requests=_or(self.max_turn_requests, below.max_turn_requests),
             max_turn_cost=_or(self.max_turn_cost, below.max_turn_cost),
             models={name: section.settings() for name, section in (self.models or {}).items()},
@@ -273,6 +281,7 @@ class ProjectFile(SharedKeys):
     mode: Annotated[Literal["plan", "ask"], BeforeValidator(_project_mode)] | None = Field(
         default=None, description="the mode that a session starts in, where the user's own is not stricter"
     )
+    remember_permissions: UsersAlone = None
     models: UsersAlone = None
     providers: UsersAlone = None
     mcp_servers: UsersAlone = None

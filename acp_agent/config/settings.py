@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from acp_agent.config.hook_events import EventName
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
+Remember: TypeAlias = Literal["project", "session"]
 ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 McpTransport: TypeAlias = Literal["stdio", "http", "sse"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
@@ -196,6 +197,7 @@ class Settings:
     :ivar project: the project's `.acp-agent` folder, where there is one.
     :ivar model: `provider/model`; None lets the keys that are set decide.
     :ivar mode: the permission mode in which a session starts.
+    :ivar remember_permissions: where "Always allow" holds: in this project from now on, or in the session alone.
     :ivar thought_level: None leaves it to the model.
     :ivar context_window: tokens; overrides every other source for whichever model is used.
     :ivar max_output_tokens: upper bound of one answer, in tokens, for whichever model is used.
@@ -214,6 +216,7 @@ class Settings:
     project: Path | None = None
     model: str | None = None
     mode: Mode = "ask"
+    remember_permissions: Remember = "project"
     thought_level: ThoughtLevel | None = None
     context_window: int | None = None
     max_output_tokens: int | None = None

@@ -237,7 +237,7 @@ class Context:
                 return replace(self, head=seq, model=event.model)
             case ThoughtLevelChanged():
                 return replace(self, head=seq, thought_level=event.level)
-            case PermissionGranted():
+            case PermissionGranted(scope="session"):
                 return replace(self, head=seq, grants=self.grants | {event.subject})
             case TitleChanged():
                 return replace(self, head=seq, title=event.title)

@@ -197,9 +197,14 @@ class ThoughtLevelChanged:
 
 @dataclass(frozen=True, slots=True)
 class PermissionGranted:
-    """The user allowed this kind of call (see `Access.subject`) for the rest of the session."""
+    """The user allowed this kind of call (see `Access.subject`).
+
+    :ivar scope: for how long: the rest of the session, or by a rule of the project, which is kept elsewhere and can be
+        revoked.
+    """
 
     subject: str
+    scope: Literal["session", "project"] = "session"
     kind: Literal["permission_granted"] = "permission_granted"
 
 

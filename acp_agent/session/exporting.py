@@ -63,7 +63,7 @@ async def _run(host: SessionHost, call: PreparedCall, path: Path) -> None:
 
 
 async def _allowed(host: SessionHost, call: PreparedCall, call_id: str, arguments: JsonObject) -> Outcome:
-    verdict = judge(host.mode, call.access, host.context.grants)
+    verdict = judge(host.mode, call.access, await host.grants())
     if verdict == "deny":
         raise ToolError(f"Nothing was written: in {host.mode} mode no file is. Choose another mode, and send it again.")
     if verdict == "ask":

@@ -56,7 +56,8 @@ class HookServices:
         own = await host.models.active(host.model)
         request = host.requests.request(own)
         if messages is None:
-            state = ConversationState.from_context(host.context, request, own.budget)
+            rules = await host.permissions.rules()
+            state = ConversationState.from_context(host.context, request, own.budget, rules=rules)
         else:
             state = ConversationState.of(
                 messages,

@@ -24,7 +24,6 @@ from acp_agent.conversation.events import (
     InstructionsLoaded,
     LoggedEvent,
     NoteAdded,
-    PermissionGranted,
     TurnRefused,
 )
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall, new_id
@@ -39,6 +38,7 @@ from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.models import ActiveModel, SessionModels
 from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
+from acp_agent.session.permissions import SessionPermissions
 from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.requests import SessionRequests
 from acp_agent.session.run_settings import RunSettings
@@ -79,6 +79,7 @@ class SessionHost:
     :ivar run: what the running recipe sets.
     :ivar trust: what of its project may run.
     :ivar telling: what the user is told beside the conversation.
+    :ivar permissions: what its user need not be asked again.
     :ivar recipes: those of its directory.
     :ivar mcp: its MCP servers.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
@@ -106,6 +107,7 @@ class SessionHost:
         self.mcp = SessionMcp(self, services.tools, mcp_servers, self._directories)
         self.requests = SessionRequests(self)
         self.trust = SessionTrust(self, services, self._directories[0])
+        self.permissions = SessionPermissions(self, services.home, self._directories[0])
         self.originals = SessionOriginals(services.home, session_id)
         self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
@@ -287,17 +289,15 @@ class SessionHost:
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
     ) -> Answer:
-        """Put a call to the user, and remember an "always" for the rest of the session.
+        """Put a call to the user, and keep an "always".
 
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
-        answer = await self.client.ask_permission(call_id, name, view, arguments, subject)
-        if answer == "allow_always":
-            await self.append(PermissionGranted(subject))
-        elif answer == "allow_once":
-            # The user may have thought for an hour, and gone on in another editor.
-            await self.log.confirm()
-        return answer
+        return await self.permissions.ask(call_id, name, view, arguments, subject)
+
+    async def grants(self) -> frozenset[str]:
+        """What the user need not be asked, as of now."""
+        return await self.permissions.grants()
 
     async def tell(self, text: str) -> None:
         """Tell the user what belongs to no answer."""

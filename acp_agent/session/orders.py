@@ -98,7 +98,13 @@ class Orders:
         options, swap = run.recipe.compaction or CompactionOptions(), run.swap
         workspace = await read_workspace(context)
         state = ConversationState.from_context(
-            context, request, active.budget, workspace, rate=active.rate, guessed=guessed
+            context,
+            request,
+            active.budget,
+            workspace,
+            rate=active.rate,
+            guessed=guessed,
+            rules=await host.permissions.rules(),
         )
         if refused == "bytes" and state.budget.used < state.budget.window:
             # What was refused is taken to fill the window. The window gives way and not the count, which bytes say

@@ -109,10 +109,18 @@ def _sent(context: Context, state: ConversationState, result: CompactedState, me
     """What the model reads, with the pins, the mode, the grants and the plan that are in force now."""
     recall = state.recall
     before = render_pinned(
-        beside(result.memory, result.held), mode=state.mode, grants=state.grants, plan=state.plan, recall=recall
+        beside(result.memory, result.held),
+        mode=state.mode,
+        grants=state.allowed(state.grants),
+        plan=state.plan,
+        recall=recall,
     )
     now = render_pinned(
-        beside(memory, result.held), mode=context.mode, grants=sorted(context.grants), plan=context.plan, recall=recall
+        beside(memory, result.held),
+        mode=context.mode,
+        grants=state.allowed(context.grants),
+        plan=context.plan,
+        recall=recall,
     )
     if before == now:
         return result.sent

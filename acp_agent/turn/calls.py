@@ -154,7 +154,7 @@ async def _refusal(
 
     :raises ToolError: the call may not run.
     """
-    verdict = _verdict(host, call, prepared)
+    verdict = await _verdict(host, call, prepared)
     if hooked.decision is not None:
         verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
     if verdict == "ask":
@@ -164,16 +164,18 @@ async def _refusal(
             return "cancelled"
         if answer == "reject_once":
             raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
-        _verdict(host, call, prepared)  # in the mode as it is by now: who answers may have changed it first
+        await _verdict(host, call, prepared)  # in the mode as it is by now: who answers may have changed it first
     return None
 
 
-def _verdict(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Literal["allow", "ask"]:
+async def _verdict(host: TurnHost, call: ToolCall, prepared: PreparedCall) -> Literal["allow", "ask"]:
     """Whether the mode lets it run, or wants the user to be asked.
 
     :raises ToolError: the mode does not let it run at all.
     """
-    verdict = judge(host.mode, prepared.access, host.context.grants)
+    verdict = judge(host.mode, prepared.access, frozenset())
+    if verdict == "ask":
+        verdict = judge(host.mode, prepared.access, await host.grants())
     if verdict == "deny":
         raise ToolError(
             f"{call.name} may not run in {host.mode} mode, which only reads. Describe the change instead; the user "

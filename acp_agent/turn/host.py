@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -59,6 +59,10 @@ class TurnHost(Protocol):
     @property
     def mode(self) -> str:
         """The permission mode that holds now."""
+        ...
+
+    async def grants(self) -> Collection[str]:
+        """What needs no more asking (see `grant_subject`), as of now."""
         ...
 
     async def append(self, *events: Event) -> None:

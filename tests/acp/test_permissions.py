@@ -124,12 +124,14 @@ async def test_it_is_asked_while_the_call_is_pending_with_all_that_a_person_need
         assert it.statuses(call["toolCallId"]) == ["pending", "in_progress", "completed"]
 
 
-async def test_always_holds_for_this_kind_and_this_session_and_after_a_restart(tmp_path: Path) -> None:
+async def test_always_holds_for_this_kind_and_where_it_is_remembered_so_for_this_session_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
     write = ToolCall("write", {"path": "b.txt", "content": "1"})
     again = ToolCall("write", {"path": "b.txt", "content": "2"})
     shell = [ToolCall("shell", {"command": command}) for command in ("echo 1", "echo 2 3", "echo 4; true", "ls")]
     replies = [*one_by_one(write, again, *shell), *one_by_one(again), *one_by_one(ToolCall("shell", {"command": "ls"}))]
-    async with stage(tmp_path, *replies) as it:
+    async with stage(tmp_path, *replies, config={"remember_permissions": "session"}) as it:
         it.agent.permission_answer = "allow_always"
         await it.prompt()
         calls = it.calls()

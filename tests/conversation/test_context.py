@@ -306,6 +306,7 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
         (ThoughtLevelChanged("high"), {"thought_level": "high"}),
         (TitleChanged("The cart"), {"title": "The cart"}),
         (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
+        (PermissionGranted("edit", "project"), {"grants": frozenset()}),
         (NoteAdded("msg_1", "a note"), {"entries": ()}),
     ],
     ids=lambda value: value.kind if hasattr(value, "kind") else "",

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from acp_agent.cli import build_parser, parse
+from acp_agent.config.permission_rules import PermissionRules
 from support.checkout import REPOSITORY
 from support.compactions import asked_last, is_summary_request
 from support.models import Reply, model_server
@@ -87,9 +88,11 @@ def place(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     for project in (repo.path, home / "src" / "shop"):
         (project / ".acp-agent" / "recipes").mkdir(parents=True)
         (project / ".acp-agent" / "recipes" / "tell.md").write_text("Tell it.\n")
+        for subject in ("shell: git", "edit"):
+            PermissionRules(home / "agent").allow(project, subject)
     tour = TOUR.search((REPOSITORY / "docs" / "recipes.md").read_text())
     assert tour
-    (home / "agent" / "recipes").mkdir(parents=True, mode=0o700)
+    (home / "agent" / "recipes").mkdir(mode=0o700)
     (home / "agent" / "recipes" / "tour.md").write_text(tour["text"])
     programs.mkdir()
     program = programs / "acp-agent"
@@ -116,7 +119,7 @@ async def run_all(lines: Sequence[str], tmp_path: Path) -> tuple[list[str], list
     return printed, [asked_last(call.body) for call in server.calls]
 
 
-RUN = ["README.md", "cli.md", "hooks.md", "trust.md"]
+RUN = ["README.md", "cli.md", "hooks.md", "permissions.md", "trust.md"]
 """Pages whose examples are run; those of compact-eval.md have recorded sessions of the reader's."""
 
 

@@ -146,7 +146,7 @@ _EXAMPLES: tuple[Event, ...] = (
     ModeChanged("plan"),
     ModelChanged("openai/gpt"),
     ThoughtLevelChanged("low"),
-    PermissionGranted("execute:make"),
+    PermissionGranted("execute:make", "project"),
     TitleChanged("The cart"),
     TurnEnded("end_turn", "The model could not be reached."),
     TurnRefused(3),

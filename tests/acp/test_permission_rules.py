@@ -1,0 +1,81 @@
+"""Rules: what "Always allow" leaves behind for the sessions that come, and how it is taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acp_agent.config.permission_rules import RULES_FILE
+from support.replies import Reply, ToolCall
+from support.stage import Stage, stage
+from support.terminal import Ran, run_command
+
+ECHO = [Reply(tool_calls=[ToolCall("shell", {"command": "echo 1"})]), Reply("Done.")]
+EDIT = [Reply(tool_calls=[ToolCall("write", {"path": "b.txt", "content": "b\n"})]), Reply("Done.")]
+
+
+def asked(it: Stage) -> int:
+    return len(it.agent.desk.permissions)
+
+
+async def permissions(it: Stage, *words: str) -> Ran:
+    return await run_command(it.home, "permissions", *words)
+
+
+async def test_always_holds_in_every_session_of_the_project_and_in_no_other_until_it_is_revoked(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with stage(tmp_path, *ECHO * 6) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        assert asked(it) == 1
+        it.agent.permission_answer = "allow_once"
+        await it.agent.prompt(await it.agent.new_session(it.folder), "In another session")
+        assert asked(it) == 1
+        await it.agent.prompt(await it.agent.new_session(other), "In another project")
+        assert asked(it) == 2
+        async with it.restarted() as later:
+            await later.agent.prompt(await later.agent.new_session(it.folder), "After a restart")
+            assert asked(later) == 0
+        listed = await permissions(it)
+        [project, rule] = listed.out.splitlines()
+        assert (listed.code, project, rule.split("  ")[-1]) == (0, str(it.folder), "shell: echo")
+        revoked = await permissions(it, "revoke", "shell: echo", "--project", str(it.folder))
+        assert (revoked.code, revoked.out) == (0, "Asked for again: shell: echo\n")
+        await it.prompt("In the session that it was allowed in")
+        assert asked(it) == 3
+        assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
+
+
+async def test_what_a_mode_forbids_no_rule_allows(tmp_path: Path) -> None:
+    async with stage(tmp_path, *EDIT * 2) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        await it.agent.set_mode(it.session, "plan")
+        await it.prompt()
+        assert [call["status"] for call in it.calls()] == ["completed", "failed"]
+
+
+async def test_rules_that_cannot_be_read_allow_nothing_and_always_holds_for_the_session(tmp_path: Path) -> None:
+    async with stage(tmp_path, *ECHO * 2) as it:
+        (it.home / "state" / RULES_FILE).write_text("{")
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        await it.prompt()
+        assert asked(it) == 1
+        told = [update for update in it.agent.updates(kind="agent_message_chunk") if RULES_FILE in str(update)]
+        assert len(told) == 1
+        assert "remove the file, and allow anew" in str(told)
+        assert (it.home / "state" / RULES_FILE).read_text() == "{"
+        listed = await permissions(it)
+        assert (listed.code, listed.out) == (1, "")
+        assert RULES_FILE in listed.err
+
+
+@pytest.mark.parametrize("rules", [["shell: rm"], []])
+async def test_what_is_not_there_cannot_be_revoked(tmp_path: Path, rules: list[str]) -> None:
+    ran = await run_command(tmp_path, "permissions", "revoke", *rules)
+    what = "no rule 'shell: rm'" if rules else "no rules"
+    assert (ran.code, ran.out) == (1, "")
+    assert f"{tmp_path} has {what}. `acp-agent permissions` lists" in ran.err
