@@ -23,8 +23,9 @@ from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import claim_stdio
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
+from acp_agent.server.face import to_rpc_error
 from acp_agent.server.handshake import Handshake
-from acp_agent.server.v1.agent import Agent, to_rpc_error
+from acp_agent.server.v1.agent import Agent
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-import anyio
-import anyio.to_thread
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import McpServer
-from acp_agent.errors import AgentError, InvalidParamsError
-from acp_agent.jsonrpc.messages import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    REQUEST_CANCELLED,
-    JsonObject,
-    JsonValue,
-    RpcError,
-)
+from acp_agent.errors import InvalidParamsError
+from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
-from acp_agent.logfile import log_failure
 from acp_agent.protocol.v1 import content, methods, results
+from acp_agent.server.face import Face, done, nothing
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
 from acp_agent.server.opening import NewSession, plain_new_session
-from acp_agent.server.order import Place, WireOrder
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
@@ -54,40 +42,18 @@ if TYPE_CHECKING:
         SetSessionModeRequest,
     )
     from acp_agent.protocol.v1 import McpServer as WireServer
-
-P = TypeVar("P")
-T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
+    from acp_agent.protocol.wire import WireModel
 
 
-class Agent:
-    """Serves one editor.
+class Agent(Face):
+    """Serves one editor in version 1."""
 
-    :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
-        have mended what was wrong meanwhile.
-    """
-
-    def __init__(self, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
-        self._open_manager = open_manager
-        self._manager: SessionManager | None = None
-        self._opening = anyio.Lock()
-        self._order = WireOrder()
-        self._capabilities: Capabilities | None = None
-        self._peer: Peer | None = None
-
-    def connect(self, peer: Peer) -> None:
-        """Tell it the connection, which is made after the routes."""
-        self._peer = peer
+    _capabilities = Capabilities()
 
     def initialized(self, params: JsonObject) -> None:
-        """The handshake was answered elsewhere; these were its params."""
+        """The connection was initialized with these params."""
+        super().initialized(params)
         self._capabilities = Capabilities.of(params)
-
-    def disconnected(self) -> None:
-        """The connection has ended: nobody waits for what the sessions do."""
-        if self._manager is not None:
-            self._manager.stop()
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call."""
@@ -113,8 +79,8 @@ class Agent:
         from acp_agent.protocol.wire import dump
 
         # Set before anything is awaited: the next line on the wire may already need it.
-        self._capabilities = Capabilities.of(dump(params))
-        return _done(initialize_result())
+        self.initialized(dump(params))
+        return done(initialize_result())
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
         if params.method_id != AUTH_METHOD:
@@ -168,11 +134,11 @@ class Agent:
 
     def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
         place = self._order.take_place(params.session_id)
-        return self._alone(place, lambda manager: _nothing(manager.close(params.session_id)))
+        return self._alone(place, lambda manager: nothing(manager.close(params.session_id)))
 
     def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
         place = self._order.take_place_to_remove(params.session_id)
-        return self._alone(place, lambda manager: _nothing(manager.delete(params.session_id)))
+        return self._alone(place, lambda manager: nothing(manager.delete(params.session_id)))
 
     # --- turns ---
 
@@ -231,112 +197,17 @@ class Agent:
 
         return change()
 
-    # --- helpers ---
+    # --- what `Face` asks for ---
 
-    async def _sessions(self) -> SessionManager:
-        async with self._opening:
-            if self._manager is None:
-                self._manager = await self._open_manager()
-            return self._manager
+    def _params_model(self, method: str) -> type[WireModel]:
+        return methods.METHODS[method].params_model()
 
-    def _alone(self, place: Place, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
-        """Open or close a session when it is its turn; what names the session later on the wire waits for the end."""
+    def _client_of(self, peer: Peer, session_id: str) -> SessionClient:
+        return EditorClient(peer, session_id, self._capabilities)
 
-        async def in_turn() -> JsonValue:
-            async with place:
-                return await work(await self._sessions())
-
-        return in_turn()
-
-    def _in_order(self, call: Call, session_id: str, work: Callable[[Session], T]) -> Awaitable[T]:
-        """Do something short with an open session: while the line is read, where nothing that opens or closes the
-        session is under way, otherwise when that is done."""
-
-        def use(session: Session) -> T:
-            if not session.offered:  # its opening was taken back when it was too late
-                call.after_response(session.show_offers)
-            return work(session)
-
-        place = self._order.take_place(session_id)
-        session = self._manager.find(session_id) if self._manager is not None and place.is_due else None
-        if session is not None:
-            try:
-                return _done(use(session))
-            finally:
-                place.leave()
-
-        async def in_turn() -> T:
-            async with place:
-                return use(await (await self._sessions()).get(session_id))
-
-        return in_turn()
-
-    def _client(self, session_id: str) -> SessionClient:
-        if self._peer is None or self._capabilities is None:
-            raise RuntimeError("a session was asked for before there was a connection")
-        return EditorClient(self._peer, session_id, self._capabilities)
-
-    def _after_opening(self, call: Call, session: Session) -> None:
-        """Editors drop updates of a session whose id they have not been answered yet."""
-        session.offered = True
-
-        async def follow() -> None:
-            await session.show_offers()
-            session.host.mcp.start()
-            (await self._sessions()).prewarm(session)
-            # What the first prompt is read with.
-            prompt = methods.METHODS[methods.SESSION_PROMPT]
-            await anyio.to_thread.run_sync(prompt.params_model, abandon_on_cancel=True)
-
-        call.after_response(follow)
-
-    def _open_route(
-        self,
-        method: str,
-        handler: Callable[[Call, P], Awaitable[JsonValue]],
-        plain: Callable[[JsonObject], P | None] | None = None,
-    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
-        # The model's class is looked up with the first request: building all of them would delay the first answer.
-        def bind(params: JsonObject) -> P:
-            if plain is not None and (found := plain(params)) is not None:
-                return found
-            from acp_agent.protocol.wire import parse
-
-            model = methods.METHODS[method].params_model()
-            return parse(model, params, method)  # pyright: ignore[reportReturnType]
-
-        return bind, handler
-
-    def _route(
-        self,
-        method: str,
-        handler: Callable[[Call, P], Awaitable[JsonValue]],
-        plain: Callable[[JsonObject], P | None] | None = None,
-    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
-        bind, handle = self._open_route(method, handler, plain)
-
-        def bind_initialized(params: JsonObject) -> P:
-            if self._capabilities is None:
-                raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
-            return bind(params)
-
-        return bind_initialized, handle
-
-
-def to_rpc_error(error: Exception) -> RpcError:
-    """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other."""
-    if isinstance(error, AgentError):
-        return RpcError(error.code, str(error))
-    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))
-
-
-async def _done(value: T) -> T:
-    return value
-
-
-async def _nothing(work: Awaitable[None]) -> JsonValue:
-    await work
-    return {}
+    @property
+    def _prompt_method(self) -> str:
+        return methods.SESSION_PROMPT
 
 
 def _servers(wire: Sequence[WireServer]) -> tuple[McpServer, ...]:

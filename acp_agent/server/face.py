@@ -1,0 +1,187 @@
+"""`Face`: what the methods of an agent share, whichever version of the protocol they are of.
+
+Owns the sessions of one connection, the order of the wire among them, and the binding of params. Knows no method.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.errors import AgentError
+from acp_agent.jsonrpc.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Call, Router
+from acp_agent.logfile import log_failure
+from acp_agent.server.order import Place, WireOrder
+from acp_agent.session.client import SessionClient
+from acp_agent.session.manager import SessionManager
+from acp_agent.session.session import Session
+
+if TYPE_CHECKING:
+    from acp_agent.protocol.wire import WireModel
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Face(ABC):
+    """Serves one editor in one version of the protocol.
+
+    :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
+        have mended what was wrong meanwhile.
+    """
+
+    def __init__(self, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
+        self._open_manager = open_manager
+        self._manager: SessionManager | None = None
+        self._opening = anyio.Lock()
+        self._order = WireOrder()
+        self._peer: Peer | None = None
+        self._greeted = False
+
+    def connect(self, peer: Peer) -> None:
+        """Tell it the connection, which is made after the routes."""
+        self._peer = peer
+
+    def disconnected(self) -> None:
+        """The connection has ended: nobody waits for what the sessions do."""
+        if self._manager is not None:
+            self._manager.stop()
+
+    def initialized(self, params: JsonObject) -> None:
+        """The connection was initialized with these params."""
+        self._greeted = True
+
+    @abstractmethod
+    def register(self, router: Router) -> None:
+        """Add every method that an editor may call."""
+
+    @abstractmethod
+    def _params_model(self, method: str) -> type[WireModel]:
+        """Load the model of a method's params."""
+
+    @abstractmethod
+    def _client_of(self, peer: Peer, session_id: str) -> SessionClient:
+        """The editor as a session sees it."""
+
+    @property
+    @abstractmethod
+    def _prompt_method(self) -> str:
+        """The method whose params the first prompt is read with."""
+
+    # --- sessions ---
+
+    async def _sessions(self) -> SessionManager:
+        async with self._opening:
+            if self._manager is None:
+                self._manager = await self._open_manager()
+            return self._manager
+
+    def _alone(self, place: Place, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
+        """Open or close a session when it is its turn; what names the session later on the wire waits for the end."""
+
+        async def in_turn() -> JsonValue:
+            async with place:
+                return await work(await self._sessions())
+
+        return in_turn()
+
+    def _in_order(self, call: Call, session_id: str, work: Callable[[Session], T]) -> Awaitable[T]:
+        """Do something short with an open session: while the line is read, where nothing that opens or closes the
+        session is under way, otherwise when that is done."""
+
+        def use(session: Session) -> T:
+            if not session.offered:  # its opening was taken back when it was too late
+                call.after_response(session.show_offers)
+            return work(session)
+
+        place = self._order.take_place(session_id)
+        session = self._manager.find(session_id) if self._manager is not None and place.is_due else None
+        if session is not None:
+            try:
+                return done(use(session))
+            finally:
+                place.leave()
+
+        async def in_turn() -> T:
+            async with place:
+                return use(await (await self._sessions()).get(session_id))
+
+        return in_turn()
+
+    def _client(self, session_id: str) -> SessionClient:
+        if self._peer is None or not self._greeted:
+            raise RuntimeError("a session was asked for before there was a connection")
+        return self._client_of(self._peer, session_id)
+
+    def _after_opening(self, call: Call, session: Session) -> None:
+        """Editors drop updates of a session whose id they have not been answered yet."""
+        session.offered = True
+
+        async def follow() -> None:
+            await session.show_offers()
+            session.host.mcp.start()
+            (await self._sessions()).prewarm(session)
+            # What the first prompt is read with.
+            await anyio.to_thread.run_sync(self._params_model, self._prompt_method, abandon_on_cancel=True)
+
+        call.after_response(follow)
+
+    # --- binding ---
+
+    def _open_route(
+        self,
+        method: str,
+        handler: Callable[[Call, P], Awaitable[JsonValue]],
+        plain: Callable[[JsonObject], P | None] | None = None,
+    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
+        # The model's class is looked up with the first request: building all of them would delay the first answer.
+        def bind(params: JsonObject) -> P:
+            if plain is not None and (found := plain(params)) is not None:
+                return found
+            from acp_agent.protocol.wire import parse
+
+            return parse(self._params_model(method), params, method)  # pyright: ignore[reportReturnType]
+
+        return bind, handler
+
+    def _route(
+        self,
+        method: str,
+        handler: Callable[[Call, P], Awaitable[JsonValue]],
+        plain: Callable[[JsonObject], P | None] | None = None,
+    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
+        bind, handle = self._open_route(method, handler, plain)
+
+        def bind_initialized(params: JsonObject) -> P:
+            if not self._greeted:
+                raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
+            return bind(params)
+
+        return bind_initialized, handle
+
+
+def to_rpc_error(error: Exception) -> RpcError:
+    """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other."""
+    if isinstance(error, AgentError):
+        return RpcError(error.code, str(error))
+    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))
+
+
+async def done(value: T) -> T:
+    """What is there already, to be awaited."""
+    return value
+
+
+async def nothing(work: Awaitable[None]) -> JsonValue:
+    """Do it, and answer with an empty object."""
+    await work
+    return {}
