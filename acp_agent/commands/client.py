@@ -64,7 +64,7 @@ class TerminalClient:
                 self._say(update.compaction_id, update.text)
             case CallStarted():
                 self._aside(f"→ {update.view.title}")
-            case CallFinished(status="failed"):
+            case CallFinished(status="failed" | "cancelled"):
                 self._aside(f"✗ {update.view.title}")
             case PlanUpdated():
                 for entry in update.entries:

@@ -20,19 +20,38 @@ class Ticket:
     """One prompt, and its answer once there is one.
 
     :ivar cancelled: set by a cancel that came before its turn.
+    :ivar message_id: of the message that it became; empty until it has its place in the conversation.
     """
 
     def __init__(self, parts: tuple[UserPart, ...]) -> None:
         self.parts = parts
         self.cancelled = False
+        self.message_id = ""
+        self._taken = anyio.Event()
         self._done = anyio.Event()
         self._answer: StopReason | Exception = "cancelled"
+
+    def take(self, message_id: str) -> None:
+        """It has its place in the conversation, as the message with this id."""
+        self.message_id = message_id
+        self._taken.set()
 
     def answer(self, answer: StopReason | Exception) -> None:
         """Settle it; only the first answer counts."""
         if not self._done.is_set():
             self._answer = answer
             self._done.set()
+            self._taken.set()
+
+    async def taken(self) -> str:
+        """The id of its message, as soon as there is one; empty where it ended without.
+
+        :raises Exception: what made its turn fail before.
+        """
+        await self._taken.wait()
+        if not self.message_id:
+            await self.wait()
+        return self.message_id
 
     async def wait(self) -> StopReason:
         """Why the turn ended.
@@ -42,6 +61,11 @@ class Ticket:
         await self._done.wait()
         if isinstance(self._answer, Exception):
             raise self._answer
+        return self._answer
+
+    @property
+    def outcome(self) -> StopReason | Exception:
+        """Its answer as it stands: why the turn ended, or what made it fail."""
         return self._answer
 
 

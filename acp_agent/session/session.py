@@ -20,7 +20,7 @@ from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
 from acp_agent.session.turns import SessionTurns
-from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated
+from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated, TurnBegan, TurnOver
 
 EXIT_SECONDS = 1.5
 """For all hooks together that want to hear of the agent's end: who closes the wire may not be kept waiting."""
@@ -73,6 +73,13 @@ class Session:
             self._turn_scope.cancel()
         else:
             self._mailbox.cancel_first()
+
+    def cancel_all(self) -> None:
+        """End the running turn with `cancelled`, and take back every prompt that waits."""
+        for ticket in self._mailbox.empty():
+            ticket.answer("cancelled")
+        if self._running is not None:
+            self._turn_scope.cancel()
 
     def withdraw(self, ticket: Ticket) -> bool:
         """Take one prompt back.
@@ -132,13 +139,17 @@ class Session:
         self._running, self._turn_scope, self._idle = ticket, anyio.CancelScope(), anyio.Event()
         try:
             with self._turn_scope:
+                await self.host.show(TurnBegan())
                 ticket.answer(await self._turns.answer(ticket))
         except Exception as error:
             ticket.answer(error)
         finally:
             ticket.answer("cancelled")  # counts only where the turn, or the whole agent, was cancelled
-            self._running = None
-            self._idle.set()
+            try:
+                await self.host.show(_over(ticket))
+            finally:
+                self._running = None
+                self._idle.set()
 
     # --- settings ---
 
@@ -198,3 +209,8 @@ class Session:
         """Show the whole log."""
         async for update in replay(events, self._turns.view_of):
             await self.host.show(update)
+
+
+def _over(ticket: Ticket) -> TurnOver:
+    outcome = ticket.outcome
+    return TurnOver(None, outcome) if isinstance(outcome, Exception) else TurnOver(outcome)

@@ -14,6 +14,7 @@ import anyio
 from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.events import (
     CallView,
+    Event,
     NoteAdded,
     TitleChanged,
     ToolReturned,
@@ -39,7 +40,7 @@ from acp_agent.session.titles import title_of
 from acp_agent.turn.calls import view_of
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
-from acp_agent.turn.updates import AgentSaid, CallFinished, TitleUpdated
+from acp_agent.turn.updates import AgentSaid, CallFinished, CallStatus, PromptTaken, TitleUpdated
 
 if TYPE_CHECKING:
     from acp_agent.session.builtin import SetOption
@@ -55,12 +56,14 @@ class SessionTurns:
     def __init__(self, host: SessionHost, set_option: SetOption) -> None:
         self._host = host
         self._set_option = set_option
+        self._ticket = Ticket(())
 
     async def answer(self, ticket: Ticket) -> StopReason:
         """Run one prompt to its end. However it ends, and also where it is cancelled, the log is legal afterwards.
 
         :raises AgentError: why there is no answer.
         """
+        self._ticket = ticket
         async with self._host.telling.turn():
             return await self._answer(ticket)
 
@@ -118,7 +121,7 @@ class SessionTurns:
             run = recipe_run(await host.library(), parts) if command_words(parts) else None
         except Exception:
             # Whatever is wrong with the settings or the recipes, the prompt is kept.
-            await host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await self._take(UserPrompted(new_id("msg"), parts, sent=()))
             raise
         if run is not None and run.compacts:
             with host.hooks.running(run):
@@ -134,9 +137,10 @@ class SessionTurns:
         from acp_agent.session.builtin import only_tells, run_builtin
 
         if only_tells(*command):
+            await self._taken(new_id("msg"), parts)
             await self._host.show(AgentSaid(new_id("msg"), await run_builtin(self._host, *command, self._set_option)))
         else:
-            await self._host.append(UserPrompted(new_id("msg"), parts, sent=()))
+            await self._take(UserPrompted(new_id("msg"), parts, sent=()))
             await self._note(await run_builtin(self._host, *command, self._set_option))
         return "end_turn"
 
@@ -153,17 +157,17 @@ class SessionTurns:
         except AgentError:
             # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
             # sent again unchanged.
-            await host.append(_prompted(parts, (), run))
+            await self._take(_prompted(parts, (), run))
             raise
         hooked = await host.hooks.user_message(_text(sent or parts))
         if hooked.blocks or hooked.stop is not None:
-            await host.append(_prompted(parts, (), run))
+            await self._take(_prompted(parts, (), run))
             await self._note(f"A hook kept this prompt from the model. {hooked.stop or hooked.reason}".rstrip())
             return "end_turn"
         if hooked.message is not None:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
-        await host.append(_prompted(parts, sent, run))
+        await self._take(_prompted(parts, sent, run))
         await host.hooks.add(hooked.context)
         await self._give_title(parts)
         stop = await self._work(turn_limits(host.settings, run))
@@ -192,11 +196,12 @@ class SessionTurns:
             from acp_agent.session.builtin import report
 
             # Not logged: who asks what would change must not find that something did.
+            await self._taken(new_id("msg"), parts)
             await self._host.show(
                 AgentSaid(new_id("msg"), await report(self._host, word, replace(run, instructions=rest)))
             )
             return "end_turn"
-        await self._host.append(_prompted(parts, (), None if word == UNDO else run))
+        await self._take(_prompted(parts, (), None if word == UNDO else run))
         try:
             if word == UNDO:
                 from acp_agent.session.builtin import undo_compaction
@@ -230,12 +235,23 @@ class SessionTurns:
                 # Also where another process has taken the session over: what is open in the editor has to end there.
                 for event in closing:
                     if isinstance(event, ToolReturned):
-                        await self._host.show(_failed_call(open_calls[event.result.call_id], event))
+                        await self._host.show(_open_call(open_calls[event.result.call_id], event, stop))
 
     async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
         """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
         if _says_anything(parts):
-            await self._host.append(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
+            await self._take(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
+
+    async def _take(self, prompted: UserPrompted, *more: Event) -> None:
+        """Give the prompt its place in the conversation."""
+        await self._host.append(prompted, *more)
+        await self._taken(prompted.message_id, prompted.shown)
+
+    async def _taken(self, message_id: str, parts: tuple[UserPart, ...]) -> None:
+        self._ticket.take(message_id)
+        # A cancel that comes now is too late: who sent it is told that it has its place.
+        with anyio.CancelScope(shield=True):
+            await self._host.show(PromptTaken(message_id, parts))
 
     async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
         """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
@@ -276,6 +292,7 @@ def _text(parts: tuple[UserPart, ...]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-def _failed_call(call: ToolCall, event: ToolReturned) -> CallFinished:
+def _open_call(call: ToolCall, event: ToolReturned, stop: str) -> CallFinished:
+    status: CallStatus = "cancelled" if stop == "cancelled" else "failed"
     # Without the result's text, which is for the model: what the call had printed stays on the screen.
-    return CallFinished(call.id, call.name, event.view, call.arguments, "failed", ())
+    return CallFinished(call.id, call.name, event.view, call.arguments, status, ())

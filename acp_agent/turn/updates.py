@@ -8,13 +8,38 @@ from typing import Literal, TypeAlias
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart, UserPart
 
-CallStatus: TypeAlias = Literal["completed", "failed"]
+CallStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 CompactionStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """The session works from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """The session works no more, and all that it had to show was shown.
+
+    :ivar stop: why, in the protocol's words; None where it failed.
+    :ivar error: how it failed.
+    """
+
+    stop: str | None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTaken:
+    """A live prompt has its place in the conversation. Who sent it may have it on the screen already."""
+
+    message_id: str
+    parts: tuple[UserPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UserSaid:
-    """A part of the user's message, on replay only: a live prompt is never echoed."""
+    """A part of the user's message, on replay only."""
 
     message_id: str
     part: UserPart
@@ -199,7 +224,10 @@ class Notice:
 
 
 Update: TypeAlias = (
-    UserSaid
+    TurnBegan
+    | TurnOver
+    | PromptTaken
+    | UserSaid
     | AgentSaid
     | AgentThought
     | CallAnnounced

@@ -33,7 +33,10 @@ from acp_agent.turn.updates import (
     Option,
     OptionsUpdated,
     PlanUpdated,
+    PromptTaken,
     TitleUpdated,
+    TurnBegan,
+    TurnOver,
     Update,
     UsageUpdated,
     UserSaid,
@@ -68,6 +71,8 @@ class Presenter:
                 return updates.agent_thought_chunk(
                     content.text_content(update.text), message_id=f"{update.message_id}_thought"
                 )
+            case TurnBegan() | TurnOver() | PromptTaken():
+                return None  # the request of a prompt lasts as long as its turn, and its text stands in the editor
             case UserSaid():
                 return updates.user_message_chunk(block_from_part(update.part), message_id=update.message_id)
             case CallAnnounced() | CallStarted() | CallTerminal() | CallOutput() | CallFinished():
@@ -110,6 +115,7 @@ class Presenter:
 
     def _finished(self, update: CallFinished) -> JsonObject:
         view = update.view
+        status = "completed" if update.status == "completed" else "failed"
         shown: list[JsonObject] | None = _result(update) or None
         if update.call_id in self._in_terminal:
             # What the terminal shows stays there; a list sent now would take its place.
@@ -121,7 +127,7 @@ class Presenter:
                 view.title,
                 name=one_line(update.name),
                 kind=view.kind,
-                status=update.status,
+                status=status,
                 content=shown,
                 locations=_locations(view),
                 raw_input=bounded(update.arguments),
@@ -130,7 +136,7 @@ class Presenter:
         return updates.tool_call_update(
             update.call_id,
             view.title,
-            status=update.status,
+            status=status,
             content=shown,
             locations=_locations(view),
             raw_output=view.raw_output,
