@@ -6,25 +6,14 @@ Pure; knows neither recipes nor who asks.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from acp_agent.tools.command_lines import may_grow_options, words_of
+from acp_agent.tools.handed_on import could_hand_on, handed_on
 from acp_agent.tools.text import one_line
 
-# With these, commands that else only look write a file or run a program; who allows `git log *` does not think of them.
-# Each is a program, and globs that words behind it match, in this order.
-_NOT_FOR_WILDCARDS = tuple(
-    line.split()
-    for line in (
-        *("fd -x*", "fd -X*", "fd --exec*"),
-        *("find -delete", "find -exec*", "find -fls", "find -fprint*", "find -ok*"),
-        *("git --exe*", "git --ext-d*", "git --op*", "git --ou*", "git --rece*", "git --textc*", "git --upl*"),
-        "git grep -*O*",
-        *("rg --pre", "rg --pre=*", "rg --hostname-bin*"),
-        *("sort -o*", "sort -[!-]*o*", "sort --o*", "sort --compress-p*"),
-    )
-)
 _GROWS = "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
 
 
@@ -60,7 +49,7 @@ def _refusal(line: str, words: Sequence[str] | None, patterns: Sequence[str], *,
         if words is None:
             return f"it is more than one plain command, of which nobody can tell whether `{pattern}` forbids it"
         forbidden = pattern[1:].split()
-        if _found(forbidden, words) is not None:
+        if _holds(forbidden, words):
             return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
         if grows and _is_of(forbidden, words):
             return _GROWS
@@ -72,30 +61,33 @@ def _allows(pattern: str, line: str, words: Sequence[str] | None, grows: bool, r
         return True
     if words is None or not fnmatchcase(line, pattern):
         return False
-    named = pattern.split()
-    for special in _NOT_FOR_WILDCARDS:
-        word = _found(special, words)
-        if word is not None and _found(special, named) is None:
-            reasons.append(f"no wildcard in the recipe's `allowed_commands` stands for `{one_line(word)}`")
+    named = _words(pattern)
+    thought_of = Counter(one.option for one in handed_on(named, looking=True))
+    for one in handed_on(words, looking=True):
+        thought_of[one.option] -= 1
+        if thought_of[one.option] < 0:
+            reasons.append(f"no wildcard in the recipe's `allowed_commands` stands for `{one_line(one.word)}`")
             return False
-        if grows and _is_of(special, words):
-            reasons.append(_GROWS)
-            return False
+    if thought_of and not fnmatchcase("\0".join(words), "\0".join(named)):
+        return False  # what the pattern names stands in the line, but within another word
+    if grows and could_hand_on(words):
+        reasons.append(_GROWS)
+        return False
     return True
 
 
-def _found(globs: Sequence[str], words: Sequence[str]) -> str | None:
-    """The word that the last of some globs matches, where all match words in their order, whatever is between; the
-    first has to match the program."""
-    if not globs or not _is_of(globs, words):
-        return None
-    last, rest = words[0], iter(words[1:])
-    for glob in globs[1:]:
-        found = next((word for word in rest if fnmatchcase(word, glob)), None)
-        if found is None:
-            return None
-        last = found
-    return last
+def _words(pattern: str) -> list[str]:
+    """A pattern's words, quoted as in a shell where they are."""
+    try:
+        return shlex.split(pattern)
+    except ValueError:
+        return pattern.split()
+
+
+def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether globs match words in their order, whatever is between; the first has to match the program."""
+    rest = iter(words[1:])
+    return _is_of(globs, words) and all(any(fnmatchcase(word, glob) for word in rest) for glob in globs[1:])
 
 
 def _is_of(globs: Sequence[str], words: Sequence[str]) -> bool:

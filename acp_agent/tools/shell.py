@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-
 from pydantic import Field
 
 from acp_agent.conversation.events import CallView
@@ -12,6 +10,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.command_lines import words_of
 from acp_agent.tools.environment import CommandResult, Environment
+from acp_agent.tools.handed_on import handed_on
 from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
@@ -20,46 +19,6 @@ OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
 MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
-
-# What makes one command line of a program say nothing about the next: it hands the program code to run, or commands, or
-# settings that name some. Letters count anywhere in a word such as `-Ic`; other words count by how they begin. Too many
-# of either only means that a command is asked for again. An empty beginning stands for every command line.
-_GIT = "--e --u --rece --op bisect config difftool filter-branch mergetool submodule"
-_EVERY = ("", ("",))
-_HANDED_ON: dict[str, tuple[str, tuple[str, ...]]] = {
-    "awk": _EVERY,
-    "bun": ("ep", ("--ev", "--pr", "--preload", "x", "exec")),
-    "bunx": _EVERY,
-    "cargo": ("", ("--config",)),
-    "deno": ("", ("eval", "x")),
-    "fd": ("xX", ("--exec",)),
-    "find": ("", ("-delete", "-exec", "-fls", "-fprint", "-ok")),
-    "gawk": _EVERY,
-    "git": ("Oux", tuple(_GIT.split())),
-    "go": ("", ("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool")),
-    "lua": ("e", ()),
-    "make": ("ECfI", ("--dir", "--ev", "--fi", "--inc", "--ma")),
-    "mawk": _EVERY,
-    "nawk": _EVERY,
-    "node": ("epr", ("--ev", "--pr", "--req", "--imp", "--loader", "--experimental-loader")),
-    "npm": ("", ("exec", "x", "--script-shell")),
-    "npx": _EVERY,
-    "perl": ("eEMmd", ()),
-    "php": ("rBREdF", ("--run", "--process")),
-    "pip": ("", ("--python",)),
-    "pipx": _EVERY,
-    "pnpm": ("", ("dlx", "exec")),
-    "pypy": ("c", ()),
-    "python": ("c", ()),
-    "rsync": ("e", ("--rsh", "--rsync-path")),
-    "ruby": ("er", ()),
-    "sed": _EVERY,
-    "tar": ("FI", ("--checkpoint-action", "--info-script", "--new-volume", "--rsh", "--to-c", "--use")),
-    "uv": ("", ("run", "tool", "x")),
-    "uvx": _EVERY,
-    "yarn": ("", ("dlx", "exec")),
-}
-_HARMLESS_GIT_OPTIONS = frozenset({"--help", "--no-pager", "--version", "-P", "-h", "-p", "-v"})
 
 
 class _ShellArguments(Arguments):
@@ -135,27 +94,7 @@ def subject_of(command: str, *, away: bool = False) -> str:
     """
     words = words_of(command)
     place = "shell outside" if away else "shell"
-    return f"{place}: {words[0] if words and not _hands_on(words) else command.strip()}"
-
-
-def _hands_on(words: list[str]) -> bool:
-    """Whether the arguments hold code, commands, or settings that name commands (see `_HANDED_ON`)."""
-    program, *arguments = words
-    name = program.rpartition("/")[2].lower().rstrip("0123456789.")
-    if name == "git":
-        # Before the subcommand stand settings and other directories.
-        options = takewhile(lambda word: word.startswith("-"), arguments)
-        if not _HARMLESS_GIT_OPTIONS.issuperset(options):
-            return True
-    if name == "make" and any("=" in word for word in arguments):
-        return True
-    letters, beginnings = _HANDED_ON.get(name, ("", ()))
-    if "" in beginnings:
-        return True
-    return any(
-        word.startswith(beginnings) or (word[:1] == "-" != word[1:2] and any(letter in word for letter in letters))
-        for word in arguments
-    )
+    return f"{place}: {words[0] if words and not handed_on(words) else command.strip()}"
 
 
 def _title(command: str) -> str:

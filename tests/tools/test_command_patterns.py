@@ -67,6 +67,13 @@ COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -
         ("git log --output=notes.txt", "*", True),
         ("find . -name x -exec grep y a", "find * -exec grep *", True),
         ("find . -exec grep y a -delete", "find * -exec grep *", False),
+        ("find . -exec rm x -exec grep y a", "find * -exec grep *", False),
+        ("find . -exec rm x -name ' -exec grep '", "find * -exec grep *", False),
+        ("find . -name ' -exec grep y'", "find * -exec grep *", False),
+        ("git -c core.pager=cat log -3", "git -c core.pager=cat log *", True),
+        ("git -c core.pager=cat -c alias.x=y log", "git -c core.pager=cat *", False),
+        ("git config --get user.name", "git config*", True),
+        ("git config --get user.name", "git *", False),
         # A file may be called `--output=x`.
         ("git diff *", "git diff *", True),
         ("git diff *", "git diff*", False),
@@ -112,7 +119,8 @@ def test_what_cannot_be_read_is_forbidden_where_anything_is() -> None:
 def test_the_reason_names_the_word_or_the_patterns() -> None:
     assert "`--output=a`" in refusal("git log --output=a", ["git status", "git log *"])
     assert refusal("git push", ["git log *", "make"]).endswith("which are: git log *, make")
-    assert "quote it" in refusal("git add *.py", ["git add *"])
+    assert "quote it" in refusal("git diff *.py", ["git diff *"])
+    assert refusal("git add *.py", ["git add *"]) == ""
 
 
 def test_no_shell_reads_the_words_of_a_template() -> None:

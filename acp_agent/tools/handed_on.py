@@ -1,0 +1,217 @@
+"""By which of its options a program runs another one, or writes a file, and whether a command line has any of them.
+
+Owns the one table of these options, and how programs let them be written: abbreviated, attached to their values,
+combined with other letters. Errs on the side of finding one. Pure; knows nothing of what is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+# By program, or by `git` and its subcommand. `--long` stands for each of its abbreviations as well, `-x` for the letter
+# in any group such as `-Hx`, `-word` and a word for themselves, `*` for every command line, `=` for an
+# assignment. Behind `|` are the letters whose value ends a group: in `-exml` of fd no letter but `e` is an option.
+_LOOKING: Final = {
+    "ack ag": "--pager",
+    "cargo": "--config",
+    "fd fdfind": "-x -X --exec --exec-batch | cdejCES",
+    "find gfind": "-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir",
+    "go": "-exec --exec -toolexec --toolexec -vettool --vettool",
+    "npm": "exec x --script-shell --node-options",
+    "pip": "--python",
+    "pnpm yarn": "dlx exec",
+    "rg": "--pre --hostname-bin",
+    "rsync": "-e --rsh --rsync-path",
+    "sort gsort": "-o --output --compress-program | kStTy",
+    "tar gtar": "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command "
+    "--use-compress-program",
+    "tree": "-o -R",
+}
+# They run code whatever they are told. Who lets such a program run with any arguments has let it run anything.
+_RUNNING: Final = {
+    "awk bunx gawk mawk nawk npx pipx sed uvx": "*",
+    "bun": "-e -p --eval --print --preload x exec",
+    "deno": "eval x",
+    "lua": "-e",
+    "make": "-E -C -f -I --directory --eval --file --include-dir --makefile =",
+    "node": "-e -p -r --eval --print --require --import --loader --experimental-loader",
+    "perl": "-e -E -M -m -d",
+    "php": "-r -B -R -E -d -F --run --process-begin --process-code --process-end",
+    "pypy python": "-c",
+    "ruby": "-e -r",
+    "uv": "run tool x",
+}
+_DIFFERENCES: Final = "--output --ext-diff --textconv"
+_GIT: Final = {
+    "add branch checkout commit ls-files merge merge-base mv remote reset restore rev-parse rm status switch tag": "",
+    "annotate blame diff diff-files diff-index diff-tree log range-diff reflog rev-list shortlog show stash "
+    "whatchanged": _DIFFERENCES,
+    "archive": "-o --output --exec",
+    "bisect": "* run",
+    "cat-file": "--textconv --filters",
+    "checkout-index": "--prefix",
+    "clone": "-c -u --config --template --upload-pack | bjo",
+    "config daemon filter-branch for-each-repo hook instaweb merge-index mergetool remote-ext send-email": "*",
+    "difftool": f"* -x --extcmd {_DIFFERENCES}",
+    "fetch pull": "--upload-pack",
+    "fetch-pack ls-remote": "--exec --upload-pack",
+    "format-patch": f"-o --output-directory {_DIFFERENCES}",
+    "grep": "-O --open-files-in-pager --textconv | efmABC",
+    "init": "--template",
+    "push send-pack": "--exec --receive-pack",
+    "rebase": "-x --exec",
+    "submodule": "* foreach",
+}
+_ANY_GIT: Final = f"--exec --extcmd --open-files-in-pager --receive-pack --upload-pack {_DIFFERENCES}"
+"""What is looked for with any other subcommand."""
+_HARMLESS_GIT: Final = {
+    *("--help", "--html-path", "--icase-pathspecs", "--info-path", "--literal-pathspecs", "--man-path", "--no-advice"),
+    *("--no-lazy-fetch", "--no-optional-locks", "--no-pager", "--no-replace-objects", "--paginate", "--version"),
+    *("-P", "-h", "-p", "-v"),
+}
+"""All that may stand before the subcommand: the others are settings, and directories with settings of their own."""
+_VALUED_GIT: Final = {
+    *("--attr-source", "--config-env", "--git-dir", "--namespace", "--super-prefix", "--work-tree", "-C", "-c"),
+}
+_OTHERS: Final = frozenset(("--", "--checkpoint", "--filter", "--text"))
+"""They look like an abbreviation, and are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of one program.
+
+    :ivar whole: each command line counts.
+    :ivar runs_code: it runs code without any of them.
+    """
+
+    letters: str = ""
+    valued: str = ""
+    longs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    whole: bool = False
+    assigns: bool = False
+    runs_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """One of the options, as it stands in a command line.
+
+    :ivar option: which one it is, however it was written.
+    :ivar word: the word that holds it.
+    """
+
+    option: str
+    word: str
+
+
+def handed_on(words: Sequence[str], *, looking: bool = False) -> tuple[Handed, ...]:
+    """The options of a command by which it runs something else or writes a file, in their order.
+
+    :param words: the program and its arguments, at least one.
+    :param looking: none of programs that run code whatever they are told.
+    """
+    return tuple(_found(words, looking=looking))
+
+
+def could_hand_on(words: Sequence[str]) -> bool:
+    """Whether one more argument could be such an option; not of programs that run code whatever they are told.
+
+    :param words: see `handed_on`.
+    """
+    name, arguments = _name(words[0]), words[1:]
+    options = _of_git(_split_git(arguments)[1][:1]) if name == "git" else _programs().get(name, _Options())
+    return not options.runs_code and options != _Options()
+
+
+def _found(words: Sequence[str], *, looking: bool) -> Iterator[Handed]:
+    name, arguments = _name(words[0]), words[1:]
+    if name == "git":
+        before, arguments = _split_git(arguments)
+        yield from (Handed(word.partition("=")[0], word) for word in before if word not in _HARMLESS_GIT)
+        name, options, arguments = "".join(arguments[:1]).rstrip("*"), _of_git(arguments[:1]), arguments[1:]
+    else:
+        options = _programs().get(name, _Options())
+    if looking and options.runs_code:
+        return
+    if options.whole:
+        yield Handed(name, name)
+    if name in ("tar", "gtar") and arguments and not arguments[0].startswith("-"):
+        # Its first argument is a group of letters, with or without a dash.
+        yield from (Handed(f"-{letter}", arguments[0]) for letter in arguments[0] if letter in options.letters)
+    for word in arguments:
+        yield from (Handed(option, word) for option in _options_in(word, options))
+
+
+def _options_in(word: str, options: _Options) -> Iterator[str]:
+    """Which of a program's options a word stands for."""
+    if word.partition("=")[0] in options.words:
+        yield word.partition("=")[0]
+    if options.assigns and "=" in word:
+        yield "="
+    if word.startswith("--"):
+        named = word.partition("=")[0].replace("_", "-")
+        if named not in _OTHERS:
+            yield from (long for long in options.longs if long.startswith(named))
+    elif word.startswith("-"):
+        for letter in word[1:]:
+            if letter in options.letters:
+                yield f"-{letter}"
+                return
+            if letter in options.valued:
+                return
+
+
+def _split_git(arguments: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    """The options before git's subcommand, without their values, and all from the subcommand on."""
+    before: list[str] = []
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        before.append(arguments[at])
+        at += 2 if arguments[at] in _VALUED_GIT else 1
+    return before, arguments[at:]
+
+
+def _of_git(subcommand: Sequence[str]) -> _Options:
+    # A pattern may end in the middle of a word, as `git log*` does.
+    return _subcommands().get("".join(subcommand).rstrip("*"), _read(_ANY_GIT))
+
+
+def _name(program: str) -> str:
+    return program.rpartition("/")[2].lower().rstrip("0123456789.")
+
+
+@cache
+def _programs() -> dict[str, _Options]:
+    tables = ((_LOOKING, False), (_RUNNING, True))
+    return {
+        name: _read(row, runs_code=runs_code)
+        for table, runs_code in tables
+        for names, row in table.items()
+        for name in names.split()
+    }
+
+
+@cache
+def _subcommands() -> dict[str, _Options]:
+    return {name: _read(row) for names, row in _GIT.items() for name in names.split()}
+
+
+@cache
+def _read(row: str, *, runs_code: bool = False) -> _Options:
+    listed, _, valued = row.partition("|")
+    words = listed.split()
+    letters = [word[1] for word in words if len(word) == 2 and word.startswith("-")]
+    return _Options(
+        letters="".join(letters),
+        valued=valued.strip(),
+        longs=tuple(word for word in words if word.startswith("--")),
+        words=tuple(word for word in words if word not in "*=" and word[:2] != "--" and word[1:] not in letters),
+        whole="*" in words,
+        assigns="=" in words,
+        runs_code=runs_code,
+    )
