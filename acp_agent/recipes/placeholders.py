@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.model import Recipe
@@ -70,14 +70,11 @@ def render_command(recipe: Recipe, typed: str, around: Surroundings | None) -> I
     done = 0
     for found in _COMMAND.finditer(recipe.body):
         yield from _put_in(recipe.body[done : found.start()], words)
-        argv = _argv(found["command"])
-        # As in a shell, a word that nothing was typed for is none.
-        asked = None if argv is None else [word for word in ("".join(_put_in(word, words)) for word in argv) if word]
         line = recipe.body_line + recipe.body.count("\n", 0, found.start())
         try:
-            printed = None if asked is None else _printed(asked, around)
+            printed = _printed(_argv(found["command"]), words, around)
         except CommandError as error:
-            raise command_failed(error, words, str(recipe.source), line) from error
+            raise command_failed(error, str(recipe.source), line) from error
         yield from _put_in(found[0], words) if printed is None else (printed,)
         done = found.end()
     yield from _put_in(recipe.body[done:], words)
@@ -102,15 +99,28 @@ def _argv(command: str) -> list[str] | None:
         return None
 
 
-def command_failed(error: CommandError, typed: Iterable[str], source: str, line: int | None) -> RecipeError:
-    """What to tell of a command that did not succeed.
-
-    :param typed: what somebody typed. Where some of it is among the command's words, it is that which is to blame.
-    """
-    blamed = any(word and word in given for word in typed for given in error.argv)
-    kind = RecipeArgumentError if blamed else RecipeError
+def command_failed(error: CommandError, source: str, line: int | None) -> RecipeError:
+    """What to tell of a command that did not succeed. Where it had words that somebody typed, these are to blame."""
+    kind = RecipeArgumentError if error.is_typed else RecipeError
     return kind(f"a command of its text did not succeed: {error}", source=source, line=line)
 
 
-def _printed(argv: list[str], around: Surroundings | None) -> str | None:
-    return None if around is None or around.refuses(argv) else around.shell(*argv)
+def _printed(argv: Sequence[str] | None, typed: Sequence[str], around: Surroundings | None) -> str | None:
+    """What a command prints; None where it does not run.
+
+    :param argv: its words, with placeholders.
+    """
+    if argv is None or around is None:
+        return None
+    put_in = [("".join(_put_in(word, typed)), any(_put_in_of(word, typed))) for word in argv]
+    # As in a shell, a word that nothing was typed for is none.
+    asked = [(word, is_typed) for word, is_typed in put_in if word]
+    words = [word for word, _ in asked]
+    if not words or around.refuses(words):
+        return None
+    return around.shell(*words, typed=[place for place, (_, is_typed) in enumerate(asked) if is_typed])
+
+
+def _put_in_of(text: str, words: Sequence[str]) -> Iterator[str]:
+    """What placeholders of a text stand for."""
+    return (_word(words, piece) for piece in pieces(text, positions=True) if isinstance(piece, int))

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import IO, Protocol
@@ -35,11 +35,13 @@ FACTS = ("branch", "head", "root", "dirty")
 class CommandError(Exception):
     """A command of a template could not be run, or failed. Whoever renders adds file and line.
 
-    :ivar argv: its words, where they may be what is wrong.
+    :ivar suspects: which of its words may be what is wrong, by their places.
+    :ivar is_typed: whether somebody typed one of these.
     """
 
-    def __init__(self, message: str, argv: Sequence[str] = ()) -> None:
-        self.argv = argv
+    def __init__(self, message: str, suspects: Iterable[int] = ()) -> None:
+        self.suspects = frozenset(suspects)
+        self.is_typed = False
         super().__init__(message)
 
 
@@ -89,22 +91,30 @@ class Surroundings:
         """Today, as in 2026-03-31."""
         return date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant
 
-    def shell(self, *argv: object) -> str:
+    def shell(self, *argv: object, typed: Sequence[int] = ()) -> str:
         """Run a command, and give what it printed to stdout, readable and without line feeds at its end.
 
+        :param typed: which of the words hold something that somebody typed, by their places.
         :raises CommandError: it may not run, or did not succeed.
         """
         words = [word for word in argv if isinstance(word, str)]
         if len(words) != len(argv) or not words:
             raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
-        line = shlex.join(words)
+        try:
+            return self._printed(words)
+        except CommandError as error:
+            error.is_typed = not error.suspects.isdisjoint(typed)
+            raise
+
+    def _printed(self, words: Sequence[str]) -> str:
+        line, all_words = shlex.join(words), range(len(words))
         if reason := self.refuses(words):
-            raise CommandError(f"`{line}` may not run here: {reason}", words)
+            raise CommandError(f"`{line}` may not run here: {reason}", all_words)
         code, output, complaint = self.runner.run(words)
         if code != 0:
             ending = f"exit status {code}" if code > 0 else f"signal {-code}"
             said = f": {self.readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
-            raise CommandError(f"`{line}` ended with {ending}{said}", words)
+            raise CommandError(f"`{line}` ended with {ending}{said}", all_words)
         return self.readable(output)
 
 
@@ -166,7 +176,10 @@ class CommandRunner:
                 )
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
-                raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
+                # There is no such program, or a word that no program can be given.
+                nameless = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError)
+                suspects = range(1 if nameless else len(argv))
+                raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}", suspects) from error
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

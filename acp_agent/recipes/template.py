@@ -105,8 +105,9 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
     typed = {**_values(recipe, arguments), **dict.fromkeys(RESERVED_NAMES, extra)}
     limit = MAX_OUTPUT + sum(map(len, typed.values()))
     chunks: list[str] = []
-    with _named_errors(recipe, (*arguments.values(), *words_of(extra))):
-        text, mentioned = _rendering(recipe, typed, extra, around)
+    given = {*arguments, *(RESERVED_NAMES if extra else ())}
+    with _named_errors(recipe):
+        text, mentioned = _rendering(recipe, typed, given, around)
         for chunk in text:
             chunks.append(chunk)
             limit -= len(chunk)
@@ -120,15 +121,19 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
 
 
 def _rendering(
-    recipe: Recipe, typed: Mapping[str, str], extra: str, around: Surroundings | None
+    recipe: Recipe, typed: Mapping[str, str], given: Collection[str], around: Surroundings | None
 ) -> tuple[Iterator[str], bool]:
-    """The text, piece by piece, and whether it says where the rest of the command line goes."""
+    """The text, piece by piece, and whether it says where the rest of the command line goes.
+
+    :param given: the names of the values that are no defaults.
+    """
+    extra = typed[RESERVED_NAMES[0]]
     if not recipe.is_template:
         return render_command(recipe, extra, around), mentions_words(recipe)
     values: dict[str, object] = {**_place(around), **typed}
     if has_positions(recipe):
         values |= dict.fromkeys(_WORDS_TYPED, "") | dict(zip(_WORDS_TYPED, words_of(extra), strict=False))
-    template, mentioned = _compiled(recipe)
+    template, mentioned = _compiled(recipe, given)
     return template.generate(values), mentioned
 
 
@@ -140,11 +145,8 @@ def _place(around: Surroundings | None) -> dict[str, object]:
 
 
 @contextmanager
-def _named_errors(recipe: Recipe, typed: Collection[str] = ()) -> Generator[None]:
-    """Name file and line in whatever goes wrong.
-
-    :param typed: what somebody typed. Where a command fails that had some of it, it is that which is wrong.
-    """
+def _named_errors(recipe: Recipe) -> Generator[None]:
+    """Name file and line in whatever goes wrong."""
     from jinja2 import TemplateSyntaxError
 
     source = str(recipe.source)
@@ -157,13 +159,16 @@ def _named_errors(recipe: Recipe, typed: Collection[str] = ()) -> Generator[None
         line = recipe.body_line + (error.lineno or 1) - 1
         raise RecipeError(f"the template is wrong: {error.message}", source=source, line=line) from error
     except CommandError as error:
-        raise command_failed(error, typed, source, _line(recipe, error)) from error
+        raise command_failed(error, source, _line(recipe, error)) from error
     except Exception as error:  # whatever an expression of the template may raise
         raise RecipeError(f"the template failed: {error}", source=source, line=_line(recipe, error)) from error
 
 
-def _compiled(recipe: Recipe) -> tuple[Template, bool]:
-    """The template, and whether it says where the rest of the command line goes."""
+def _compiled(recipe: Recipe, given: Collection[str] = ()) -> tuple[Template, bool]:
+    """The template, and whether it says where the rest of the command line goes.
+
+    :param given: see `_rendering`.
+    """
     from jinja2.nodes import Name
 
     environment = _environment()
@@ -171,6 +176,7 @@ def _compiled(recipe: Recipe) -> tuple[Template, bool]:
     _check(tree)
     _check_names(tree, (*RESERVED_NAMES, *PLACE_NAMES, *(argument.name for argument in recipe.arguments)))
     _check_commands(tree, recipe)
+    _mark_typed(tree, given)
     _put_in_placeholders(tree, positions=has_positions(recipe))
     mentioned = any(node.name in (*RESERVED_NAMES, *_WORDS_TYPED) for node in tree.find_all(Name))
     return environment.from_string(tree), mentioned
@@ -194,6 +200,22 @@ def _put_in_placeholders(tree: Tree, *, positions: bool) -> None:
                     nodes.append(Name(name, "load", lineno=node.lineno))
         output.nodes = nodes
     tree.set_environment(_environment())
+
+
+def _mark_typed(tree: Tree, given: Collection[str]) -> None:
+    """Tell `shell` which of its words are made of something that was typed."""
+    from jinja2.nodes import Call, Const, For, Keyword, Name
+
+    def is_made_of(node: Node, names: Collection[str]) -> bool:
+        return any(name.name in names for name in (node, *node.find_all(Name)) if isinstance(name, Name))
+
+    loops = [loop for loop in tree.find_all(For) if is_made_of(loop.iter, given)]
+    named = {
+        name.name for loop in loops for name in (loop.target, *loop.target.find_all(Name)) if isinstance(name, Name)
+    }
+    for call in tree.find_all(Call):
+        places = tuple(place for place, word in enumerate(call.args) if is_made_of(word, {*given, *named}))
+        call.kwargs = [Keyword("typed", Const(places, lineno=call.lineno), lineno=call.lineno)]
 
 
 def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:

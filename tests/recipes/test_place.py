@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import anyio
 import pytest
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Recipe, render
+from acp_agent.recipes import Argument, Recipe, render
 from acp_agent.recipes.surroundings import MAX_COMMAND_OUTPUT, CommandError, CommandRunner
 from acp_agent.recipes.template import check
 from acp_agent.session.commands import RecipeRun
@@ -91,6 +92,18 @@ def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
         ("'ls', instructions", "/nowhere", -32602),
         ("'ls', '/nowhere'", "", -32603),
         ("'ls', '/nowhere'", "please", -32603),
+        # It is among the command's words, or within one, and yet it was not typed for them.
+        ("'ls', '/nowhere'", "see /nowhere", -32603),
+        ("'ls', '/nowhere'", "/nowhere", -32603),
+        ("'ls', '/nowhere'", "s", -32603),
+        ("'ls', '/nowhere/' ~ cwd", "where", -32603),
+        ("'ls', instructions if instructions else '.'", "/nowhere", -32602),
+        ("'ls', instructions | lower", "/NOWHERE", -32602),
+        ("'ls', ('/nowhere', instructions)[0]", "x", -32602),
+        # There is no such program, whatever it would have been given.
+        ("'./ls ', instructions", ".", -32603),
+        ("'./' ~ instructions, 'x'", "ls ", -32602),
+        ("'ls', instructions ~ '\\0'", "x", -32602),
         ("'ls', '--' ~ instructions", "no-such-option", -32602),
         ("instructions, 'x'", "touch", -32602),
     ],
@@ -99,8 +112,22 @@ def test_a_command_that_failed_with_what_was_typed_is_a_mistake_in_the_arguments
     tmp_path: Path, words: str, typed: str, code: int
 ) -> None:
     with pytest.raises(RecipeError) as caught:
-        rendered(recipe(f"{{{{ shell({words}) }}}}", "ls *"), tmp_path, typed)
+        rendered(recipe(f"{{{{ shell({words}) }}}}", "ls *", "./ls*", "'./ls '*"), tmp_path, typed)
     assert caught.value.code == code
+
+
+def test_a_default_and_what_a_loop_goes_through_are_told_from_what_was_typed(tmp_path: Path) -> None:
+    made = replace(recipe("{{ shell('ls', where) }}", "ls *"), arguments=(Argument("where", default="/nowhere"),))
+    around = surroundings("sess_1", str(tmp_path), made)
+    loop = recipe("{% for letter in instructions %}{{ shell('ls', letter) }}{% endfor %}", "ls *")
+    for code, failing in (
+        (-32603, lambda: render(made, {}, "/nowhere", around)),
+        (-32602, lambda: render(made, {"where": "/nowhere"}, "", around)),
+        (-32602, lambda: rendered(loop, tmp_path, "ab")),
+    ):
+        with pytest.raises(RecipeError) as caught:
+            failing()
+        assert caught.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -207,6 +234,9 @@ def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_p
         rendered(made, tmp_path, "--no-such")
     assert caught.value.code == -32602
     assert render(made, {}, "x").startswith("Now: !`git status x`")
+    with pytest.raises(RecipeError) as caught:
+        rendered(recipe("!`git status --no-such`", "git status*", is_template=False), tmp_path, "see --no-such status")
+    assert caught.value.code == -32603
 
 
 async def until(condition: Callable[[], bool]) -> None:
