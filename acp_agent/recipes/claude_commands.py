@@ -33,6 +33,13 @@ TOOLS = {
 """Names of its tools, and those of ours that do the same."""
 FREE = ("glob", "grep", "list", "plan", "read", "recall")
 """Tools that such a command need not name."""
+LOOKING = (
+    *("git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *"),
+    *("git branch --show-current", "git rev-parse *"),
+    *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*"),
+)
+"""What such a command's own text may run beside its `allowed-tools`: git telling of the repository. Claude Code runs
+that unasked, and the files in circulation count on it."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")

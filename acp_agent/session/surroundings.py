@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
+from acp_agent.recipes.claude_commands import LOOKING
 from acp_agent.recipes.model import Recipe
 from acp_agent.recipes.surroundings import CommandError, CommandRunner, Surroundings
 from acp_agent.session.workspace import git_place
@@ -66,7 +67,8 @@ class GitNow:
 
 
 def _refuses(recipe: Recipe, words: Sequence[str]) -> str:
-    return refusal_of_words(words, recipe.allowed_commands or ())
+    reason = refusal_of_words(words, recipe.allowed_commands or ())
+    return "" if reason and not recipe.is_template and not refusal_of_words(words, LOOKING) else reason
 
 
 def _readable(printed: str) -> str:

@@ -239,6 +239,37 @@ def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_p
     assert caught.value.code == -32603
 
 
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        ("git status", True),
+        ("git diff HEAD", True),
+        ("git log --oneline -10", True),
+        ("git show --stat", True),
+        ("git branch --show-current", True),
+        ("git rev-parse HEAD", True),
+        ("git branch other", False),
+        ("git add .", False),
+        ("git diff --output=ran", False),
+        ("git log --outp ran", False),
+        ("git -c alias.x=!ran log", False),
+        ("git diff --no-index a b", False),
+        ("git diff /etc/passwd /etc/group", False),
+        ("ls", False),
+    ],
+)
+@pytest.mark.parametrize("allowed", [(), ("git add *",)])
+def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_else(
+    tmp_path: Path, command: str, runs: bool, allowed: tuple[str, ...]
+) -> None:
+    made = recipe("x", *allowed, is_template=False)
+    assert (surroundings("s", str(tmp_path), made).refuses(command.split()) == "") == (
+        runs or (bool(allowed) and command == "git add .")
+    )
+    made = recipe("x", *allowed)
+    assert surroundings("s", str(tmp_path), made).refuses(command.split()) != "" or not runs
+
+
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(10):
         while not condition():  # noqa: ASYNC110 - nobody tells when a file is there or a process gone
