@@ -235,11 +235,12 @@ def _check(arguments: argparse.Namespace) -> int:
     settings, known = _settings()
     folders = recipe_folders(os.environ, settings, Path.cwd())
     if arguments.paths:
-        checked, errors = 0, list[RecipeError]()
-        for path in map(Path, arguments.paths):
-            count, wrong = _check_path(path.absolute(), folders, known)
-            checked += count
-            errors += wrong
+        # What is named twice, or by itself and with its folder, is told once.
+        found: dict[Path, RecipeError | None] = {}
+        for path in arguments.paths:
+            named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is told of by its own name
+            found |= _check_path(named, folders, known)
+        checked, errors = len(found), [error for error in found.values() if error is not None]
     else:
         library = RecipeLibrary.read(folders, known, RESERVED)
         checked, errors = sum(len(listing(folder).files) for folder in folders), [*library.errors]
@@ -248,27 +249,29 @@ def _check(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> tuple[int, Sequence[RecipeError]]:
+def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> dict[Path, RecipeError | None]:
     """Check a file, or all that are in a folder, by the name that they have where recipes are looked for.
 
-    :returns: how many there were, and what is wrong.
+    :returns: what there is, and what is wrong with it.
     """
     home = next((folder for folder in reversed(folders) if path.is_relative_to(folder.path)), None)
+    wrong: dict[Path, RecipeError | None] = {}
     if path.is_dir():
         home = home or RecipeFolder("user", path)
-        found = listing(home)
-        files = {name: file for name, file in found.files.items() if file.is_relative_to(path)}
-        errors = [RecipeError(why, source=str(at)) for at, why in found.unread]
+        within = listing(home, path)
+        files = within.files
+        wrong |= {at: RecipeError(why, source=str(at)) for at, why in within.unread}
     elif not path.exists():
         raise AgentError(f"There is no file {shlex.quote(str(path))}.")
     else:
         home = home or RecipeFolder("user", path.parent)
         if why := unlisted(home, path):
-            return 1, [RecipeError(why, source=str(path))]
-        files, errors = {str(path.relative_to(home.path).with_suffix("")): path}, []
+            return {path: RecipeError(why, source=str(path))}
+        files = {str(path.relative_to(home.path).with_suffix("")): path}
     for name, file in files.items():
         try:
             read_recipe(home, name, file, known, RESERVED)
+            wrong[file] = None
         except RecipeError as error:
-            errors.append(error)
-    return len(files), errors
+            wrong[file] = error
+    return wrong

@@ -56,13 +56,17 @@ class Listing:
     unread: tuple[tuple[Path, str], ...] = ()
 
 
-def listing(folder: RecipeFolder) -> Listing:
+def listing(folder: RecipeFolder, part: Path | None = None) -> Listing:
     """The Markdown files of a folder and of those in it, without hidden ones and READMEs. A folder that is reached a
-    second time, over a link, is left out."""
-    unread = _Unread(folder)
-    found = list(islice(_walk(folder, folder.path, "", set(), unread), MAX_FILES + 1))
+    second time, over a link, is left out.
+
+    :param part: a folder in it, of which alone the files are wanted.
+    """
+    unread, path = _Unread(folder), part or folder.path
+    prefix = "".join(f"{name}/" for name in path.relative_to(folder.path).parts)
+    found = list(islice(_walk(folder, path, prefix, set(), unread), MAX_FILES + 1))
     if len(found) > MAX_FILES:
-        unread.cannot(folder.path, f"it has more than {MAX_FILES} files, and the others are left out")
+        unread.cannot(path, f"it has more than {MAX_FILES} files, and the others are left out")
     return Listing(dict(sorted(found[:MAX_FILES])), tuple(unread.told))
 
 

@@ -197,5 +197,14 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_ar
         assert (left_out.code, left_out.out.endswith(" checked, 2 wrong.\n")) == (1, True)
         assert f"{shouted}: is no recipe by its name, which has to end in .md; rename it to loud.md" in left_out.err
         assert "is more than 4 folders deep" in left_out.err
+    # Of a folder in theirs only what is in it, under the name that it has there, and nothing twice.
+    write(tmp_path / "state" / "recipes" / "talk" / "Odd.md", "Fine.\n")
+    for words in (
+        ("state/recipes/talk",),
+        ("state/recipes/talk", "state/x/../recipes/talk/Odd.md", "state/recipes/talk"),
+    ):
+        part = await run_command(tmp_path, "recipe", "check", *words)
+        assert (part.code, part.out, part.err.count("\n")) == (1, "1 checked, 1 wrong.\n", 1)
+        assert part.err.startswith(f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file is named with")
     gone = await run_command(tmp_path, "recipe", "check", "nowhere.md")
     assert (gone.code, gone.out) == (1, "")
