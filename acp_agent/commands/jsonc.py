@@ -108,6 +108,7 @@ class JsonText:
         return self._with(into.start + 1, into.start + 1, member)
 
     def _with(self, start: int, end: int, new: str) -> JsonText:
+        new = new.replace("\n", "\r\n") if "\r\n" in self.text else new
         return JsonText.read(self.text[:start] + new + self.text[end:])
 
     def _line(self, at: int) -> int:

@@ -108,3 +108,13 @@ def test_what_is_no_such_text_is_told_by_its_line(text: str, says: str) -> None:
 def test_nothing_is_put_into_what_is_no_object() -> None:
     with pytest.raises(JsonTextError, match="line 2: `agents` holds no object"):
         JsonText.read('{\n"agents": []}').put(("agents", "acp-agent"), {})
+
+
+@pytest.mark.parametrize(
+    "text", ['{\r\n  "a": 1 // one\r\n}\r\n', "{\r\n}\r\n", '{"b": {"c": {\r\n}}}', '{"b": 1,\r\n}']
+)
+def test_lines_end_as_the_others_do(text: str) -> None:
+    for path in (("b",), ("d", "c")):
+        written = JsonText.read(text).put(path, {"x": [1, 2]})
+        assert written.text.count("\n") == written.text.count("\r\n") > text.count("\n")
+        assert written.get(*path) == {"x": [1, 2]}

@@ -66,11 +66,11 @@ async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> N
     path = zed_settings(tmp_path)
     old = {"type": "custom", "command": "/gone/acp-agent", "env": {"A": "1"}, "args": ["-v"], "default_mode": "plan"}
     text = json.dumps({"agent_servers": {"acp-agent": old, "other": {}}}, indent=2)
-    text = text.replace('"plan"', '"plan" // while I try it')
-    path.write_text(text)
+    text = text.replace('"plan"', '"plan" // while I try it').replace('"1"', '"\\ud800"').replace("\n", "\r\n")
+    path.write_bytes(text.encode())
     ran = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
     assert ran.code == 0
-    assert path.read_text() == text.replace("/gone/acp-agent", str(PROGRAM))
+    assert path.read_bytes().decode() == text.replace("/gone/acp-agent", str(PROGRAM))
 
 
 async def test_nothing_is_written_without_a_yes(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.folders import RecipeFolder
-from acp_agent.recipes.library import UNKNOWN
+from acp_agent.recipes.library import MAX_TOGETHER, UNKNOWN
 from acp_agent.recipes.template import check
 
 HANDLERS = {"turn_end": ["swap_context"]}
@@ -236,6 +236,18 @@ def test_a_template_whose_fault_has_no_line_takes_nothing_away_either(folders: F
     assert list(library.recipes) == ["good"]
     [error] = library.errors
     assert error.source == str(folders.project / "bad.md")
+
+
+def test_all_that_a_project_brings_together_has_a_largest_size_and_what_the_user_has_none(folders: Folders) -> None:
+    full = {f"a{number}": MAX_TOGETHER // 8 for number in range(8)}
+    for folder, prefix in ((folders.user, "u"), (folders.project, "p")):
+        for name, size in {**full, "b": 1, "c": 1}.items():
+            (folder / f"{prefix}-{name}.md").write_text("x" * size)
+    library = folders.discover()
+    assert list(library.recipes) == [*(f"p-{name}" for name in full), *(f"u-{name}" for name in full), "u-b", "u-c"]
+    assert [str(error) for error in library.errors] == [
+        f"{folders.project}: has more than 1024 KiB; p-b and all behind it are left out"
+    ]
 
 
 def test_of_a_project_only_the_text_that_was_allowed_is_looked_into(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
 from acp_agent.recipes import Argument, HookBinding, NamedHandler, Recipe, RecipeLibrary, builtin_recipes_dir, render
-from acp_agent.recipes.template import MAX_OUTPUT, check
+from acp_agent.recipes.template import MAX_OUTPUT, MAX_TEMPLATE, check
 
 
 def recipe(body: str, *arguments: Argument) -> Recipe:
@@ -213,6 +213,14 @@ def test_a_prompt_has_a_largest_size_that_what_the_user_typed_does_not_count_to(
     with pytest.raises(RecipeError, match="renders to more than 256 KiB"):
         render(recipe(loop), {}, "z" * 1000)
     assert len(render(recipe("{{ instructions }}"), {}, "z" * 2 * MAX_OUTPUT)) == 2 * MAX_OUTPUT
+
+
+def test_a_text_with_template_syntax_has_a_largest_size_and_a_plain_one_has_not() -> None:
+    braces = "{{ instructions }}"
+    check(recipe(braces + "x" * (MAX_TEMPLATE - len(braces))))
+    check(recipe("x" * 2 * MAX_TEMPLATE))
+    with pytest.raises(RecipeError, match=r"may have 64 KiB; make it shorter"):
+        check(recipe(braces + "x" * (MAX_TEMPLATE - len(braces) + 1)))
 
 
 def test_the_compact_recipe_asks_for_a_summary_without_tools_and_swaps_once() -> None:
