@@ -12,7 +12,7 @@ import anyio
 
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
-from acp_agent.hooks.events import OBSERVED, AgentStop, EventName, HookEvent, TurnEnd, changed
+from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
 from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
 from acp_agent.logfile import log_failure
@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 Heeding: TypeAlias = Callable[[Hook, Outcome], Outcome]
 """What of a hook's outcome counts where not all that it may want can be done."""
+HookKey: TypeAlias = tuple[str, str]
+"""By which a hook is known, though it is made anew: where it stands, and its name there."""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
@@ -40,8 +42,8 @@ class Dispatcher:
         self.hooks = in_order(hooks)
         self._services = services
         self._tell = tell
-        self._failed: set[str] = set()
-        self._impossible: set[tuple[str, EventName]] = set()
+        self._failed: set[HookKey] = set()
+        self._impossible: set[tuple[HookKey, EventName]] = set()
 
     def listens(self, name: EventName) -> bool:
         """Whether any hook is bound to such events: where none is, there is no event to make."""
@@ -54,6 +56,7 @@ class Dispatcher:
         *,
         recipe_first: Sequence[Hook] = (),
         heeding: Heeding | None = None,
+        blamed: set[HookKey] | None = None,
     ) -> Outcome:
         """Ask every hook that wants to hear of this event.
 
@@ -64,6 +67,8 @@ class Dispatcher:
         :param recipe: hooks of the recipe that runs, asked after all others.
         :param recipe_first: those of them that want to be asked before all others.
         :param heeding: says what counts of each outcome; all of it where None.
+        :param blamed: hooks whose failure has kept the agent going already, and which does so once; those that do it
+            now are added. None where a failure means the same each time.
         """
         hooks = [
             hook for hook in (*recipe_first, *self.hooks, *recipe) if event.name in hook.events and hook.wants(event)
@@ -74,7 +79,7 @@ class Dispatcher:
             return await self._observed(hooks, event)
         total = NOTHING
         for hook in hooks:
-            outcome = await self._ask(hook, event)
+            outcome = await self._ask(hook, event, blamed)
             outcome = outcome if heeding is None else heeding(hook, outcome)
             for word in total.overrules(outcome):
                 _log.warning("%s of the hook %s is not used: a hook before it wanted another", word, hook.name)
@@ -95,7 +100,7 @@ class Dispatcher:
                 tasks.start_soon(ask, number, hook)
         return Outcome(notices=tuple(notice for number in sorted(answers) for notice in answers[number].notices))
 
-    async def _ask(self, hook: Hook, event: HookEvent) -> Outcome:
+    async def _ask(self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None) -> Outcome:
         """What one hook wants, as far as it can be done. Its failure is logged and told, and means what `on_error`
         says."""
         try:
@@ -111,10 +116,13 @@ class Dispatcher:
             failure = log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
         else:
             return await self._fitted(hook, event, outcome)
-        blocks = hook.on_error == "block" and event.name in REFUSED and not _went_on(event)
+        key = _key(hook)
+        blocks = hook.on_error == "block" and event.name in REFUSED and (blamed is None or key not in blamed)
+        if blocks and blamed is not None:
+            blamed.add(key)
         meant = f"Since its `on_error` is `block`, {REFUSED[event.name]}." if blocks else "It counts as not there."
-        if hook.source not in self._failed:
-            self._failed.add(hook.source)
+        if key not in self._failed:
+            self._failed.add(key)
             await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {meant}")
         return Outcome(Decision("block", f"The hook {hook.name} failed. {failure}")) if blocks else NOTHING
 
@@ -140,14 +148,14 @@ class Dispatcher:
         where = f"{name}, where only these are possible: {able}" if able else f"{name}, where nothing can be changed"
         text = f"The hook {hook.name} ({hook.source}) answered {wanted} at {where}. That was left out."
         _log.warning("%s", text)
-        if (hook.source, name) not in self._impossible:
-            self._impossible.add((hook.source, name))
+        if (_key(hook), name) not in self._impossible:
+            self._impossible.add((_key(hook), name))
             await self._tell(text)
 
 
 _NO_REFUSAL = "it refuses, but the start of a session cannot be refused."
 
 
-def _went_on(event: HookEvent) -> bool:
-    """Whether the agent has gone on for a hook already: a failure that will not go away is told to it once."""
-    return isinstance(event, TurnEnd | AgentStop) and event.at.turn_number > 1
+def _key(hook: Hook) -> HookKey:
+    # All functions of an installed module stand in one place.
+    return hook.source, hook.name

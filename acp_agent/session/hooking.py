@@ -20,7 +20,7 @@ from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin
-from acp_agent.hooks.dispatcher import Dispatcher, Heeding
+from acp_agent.hooks.dispatcher import Dispatcher, Heeding, HookKey
 from acp_agent.hooks.events import (
     AfterCompaction,
     AfterToolCall,
@@ -75,6 +75,7 @@ class SessionHooks:
         self._recipe: Sequence[Hook] = ()
         self._recipe_first: Sequence[Hook] = ()
         self._answers = 0
+        self._blamed: set[HookKey] = set()
         self._started: anyio.Event | None = None
         self._wants_compaction: Compact | None = None
 
@@ -85,7 +86,7 @@ class SessionHooks:
         :param run: the recipe that it runs, whose hooks begin and end with it; those of one that compacts are asked
             about its summary alone, however it came about.
         """
-        self._run, self._answers = run, 0
+        self._run, self._answers, self._blamed = run, 0, set()
         self._recipe, self._recipe_first = ((), ()) if run is None or run.compacts else recipe_hooks(run.recipe)
         try:
             yield
@@ -163,7 +164,7 @@ class SessionHooks:
     async def turn_end(self, response: str) -> Outcome:
         """The model has answered without tool calls; each such answer of a run has the next number."""
         self._answers += 1
-        return await self._ask("turn_end", lambda at: TurnEnd(at, response))
+        return await self._ask("turn_end", lambda at: TurnEnd(at, response), blamed=self._blamed)
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
         """A recipe that compacts has its answer; it is a run of its own, with one answer, of which the swap is all that
@@ -210,7 +211,9 @@ class SessionHooks:
     async def agent_stop(self, response: str) -> Outcome:
         """The turn is about to end."""
         active = self._answers > 1
-        return await self._ask("agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active))
+        return await self._ask(
+            "agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active), blamed=self._blamed
+        )
 
     # --- what they want ---
 
@@ -231,6 +234,7 @@ class SessionHooks:
         last: Sequence[Hook] | None = None,
         first: Sequence[Hook] | None = None,
         heeding: Heeding | None = None,
+        blamed: set[HookKey] | None = None,
     ) -> Outcome:
         """Ask all hooks, those of the running recipe included, unless others are given."""
         dispatcher = await self._ready()
@@ -238,7 +242,7 @@ class SessionHooks:
         if not dispatcher.listens(name) and not any(name in hook.events for hook in (*first, *last)):
             return NOTHING
         event = make(await self._moment())
-        outcome = await dispatcher.dispatch(event, last, recipe_first=first, heeding=heeding)
+        outcome = await dispatcher.dispatch(event, last, recipe_first=first, heeding=heeding, blamed=blamed)
         for notice in outcome.notices:
             await self._host.tell(notice)
         if name in _AMID_A_TURN and isinstance(outcome.action, Compact):

@@ -76,10 +76,11 @@ class Asked:
     time_limit: float = 5.0
     on_error: OnError = "allow"
     heard: list[HookEvent] = field(default_factory=list[HookEvent])
+    place: str = ""
 
     @property
     def source(self) -> str:
-        return f"hooks/{self.name}"
+        return self.place or f"hooks/{self.name}"
 
     def wants(self, event: HookEvent) -> bool:
         return True
@@ -266,8 +267,7 @@ FAILED = [
     (CALL, "the call was refused.", True),
     (AfterToolCall(AT, "call_1", "shell", {}, ()), "the model is told of it below the result.", True),
     (TurnEnd(AT, "Done."), "the agent goes on, and is told of it.", True),
-    (TurnEnd(replace(AT, turn_number=2), "Done."), "It counts as not there.", False),
-    (AgentStop(replace(AT, turn_number=2), "Done."), "It counts as not there.", False),
+    (AgentStop(AT, "Done."), "the agent goes on, and is told of it.", True),
     (BeforeCompaction(AT, "manual", 1, 1, 1), "nothing was compacted.", True),
     (SessionEnd(AT, "exit"), "It counts as not there.", False),
 ]
@@ -283,6 +283,21 @@ async def test_a_failure_is_told_with_what_it_means_at_its_event(event: HookEven
     outcome = await dispatcher(hook, told=told).dispatch(event)
     assert outcome.blocks == blocks
     assert told[0].endswith(meant)
+
+
+async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_first_comes_with() -> None:
+    async def broken(event: HookEvent) -> Outcome:
+        raise HookError("It is out of order.")
+
+    told: list[str] = []
+    # Those of an installed module stand in one place.
+    ends: frozenset[EventName] = frozenset({"turn_end"})
+    hooks = [Asked(name, broken, events=ends, on_error="block", place="shop (shop)") for name in ("one", "two")]
+    asked, blamed = dispatcher(*hooks, told=told), set[tuple[str, str]]()
+    answers = [TurnEnd(replace(AT, turn_number=number), "Done.") for number in (1, 2, 3)]
+    reasons = [(await asked.dispatch(answer, blamed=blamed)).reason for answer in answers]
+    assert reasons == ["The hook one failed. It is out of order.", "The hook two failed. It is out of order.", ""]
+    assert ["The hook one " in told[0], "The hook two " in told[1], len(told)] == [True, True, 2]
 
 
 # --- the handlers of recipes ---
