@@ -36,12 +36,15 @@ class Dispatcher:
 
     :param hooks: see `in_order`.
     :param tell: tells the user that a hook has failed, or wants what cannot be done; once for each hook.
+    :param notify: tells the user what a hook says to them, as soon as it has answered: the next one may take its time,
+        and be cancelled. None leaves all that to the outcome.
     """
 
-    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell) -> None:
+    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell | None = None) -> None:
         self.hooks = in_order(hooks)
         self._services = services
         self._tell = tell
+        self._notify = notify
         self._failed: set[HookKey] = set()
         self._impossible: set[tuple[HookKey, EventName]] = set()
 
@@ -115,7 +118,7 @@ class Dispatcher:
         except Exception as error:  # a hook is a stranger's code, and may raise anything
             failure = log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
         else:
-            return await self._fitted(hook, event, outcome)
+            return await self._told(await self._fitted(hook, event, outcome))
         key = _key(hook)
         blocks = hook.on_error == "block" and event.name in REFUSED and (blamed is None or key not in blamed)
         if blocks and blamed is not None:
@@ -125,6 +128,14 @@ class Dispatcher:
             self._failed.add(key)
             await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {meant}")
         return Outcome(Decision("block", f"The hook {hook.name} failed. {failure}")) if blocks else NOTHING
+
+    async def _told(self, outcome: Outcome) -> Outcome:
+        """What is left of an outcome once the user has been told."""
+        if self._notify is None or not outcome.notices:
+            return outcome
+        for notice in outcome.notices:
+            await self._notify(notice)
+        return replace(outcome, notices=())
 
     async def _fitted(self, hook: Hook, event: HookEvent, outcome: Outcome) -> Outcome:
         """What of an outcome can be done at this event; the user is told once of the rest."""

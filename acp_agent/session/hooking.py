@@ -116,8 +116,6 @@ class SessionHooks:
         if any("session_start" in hook.events for hook in hooks):
             event = SessionStart(await self._moment(), self._host.source)
             outcome = await self._made(hooks).dispatch(event)
-            for notice in outcome.notices:
-                await self._host.tell(notice)
             await self.add(outcome.context)
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
@@ -243,8 +241,6 @@ class SessionHooks:
             return NOTHING
         event = make(await self._moment())
         outcome = await dispatcher.dispatch(event, last, recipe_first=first, heeding=heeding, blamed=blamed)
-        for notice in outcome.notices:
-            await self._host.tell(notice)
         if name in _AMID_A_TURN and isinstance(outcome.action, Compact):
             self._wants_compaction = outcome.action
         return outcome
@@ -272,7 +268,8 @@ class SessionHooks:
         return hooks
 
     def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
-        return Dispatcher(hooks, HookServices(self._host, self._services), self._host.tell)
+        tell = self._host.tell
+        return Dispatcher(hooks, HookServices(self._host, self._services), tell, notify=tell)
 
     async def _found(self, settings: Settings, origins: Collection[Origin]) -> tuple[Hook, ...]:
         found = await self._services.hooks(settings, origins)

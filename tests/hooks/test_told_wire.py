@@ -119,6 +119,19 @@ async def test_what_hooks_tell_is_shown_in_the_turn_it_belongs_to_and_never_to_t
             assert not any(call.mentions(word) for word in ("LINTER", "TESTS", "The hook bad", "SHH"))
 
 
+async def test_what_a_hook_tells_is_shown_though_the_turn_is_cancelled_while_the_next_one_takes_its_time(
+    tmp_path: Path,
+) -> None:
+    slow = {"command": "sleep 30", "timeout": 60}
+    async with stage(tmp_path, READ, config={"hooks": {"PreToolUse": [saying(systemMessage="NO LINTER"), slow]}}) as it:
+        turn = await it.agent.start_prompt(it.session, "Go")
+        await it.agent.wait_update("agent_message_chunk")
+        assert it.agent.text().count("NO LINTER") == 1
+        await it.agent.notify("session/cancel", {"sessionId": it.session})
+        assert await turn.result() == {"stopReason": "cancelled"}
+        assert it.agent.text().count("NO LINTER") == 1
+
+
 async def test_what_is_to_be_told_outside_of_a_turn_is_shown_with_the_next_prompt_of_any_kind(tmp_path: Path) -> None:
     async with stage(tmp_path, editor=ZED) as it:
         recipes = it.home / "state" / "recipes"
