@@ -92,12 +92,12 @@ class Interposed(AgentError):  # noqa: N818 - not for users, and no error
             if order.trigger in BY_HAND:
                 # Whatever else there is to say for it by then.
                 then = "It is done then."
-            elif order.trigger == "overflow":
+            elif order.policy.must_fit:
                 what = f"A hook wanted the compaction put off {later}, and it could not wait."
             raise CompactionVetoedError(
                 what,
                 then,
-                put_off=True,
+                put_off=not order.policy.must_fit,
                 tokens=outcome.defer.tokens,
             )
         policy = order.policy

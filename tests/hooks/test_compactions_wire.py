@@ -238,6 +238,19 @@ async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_t
         assert LONG in str(it.last)
 
 
+async def test_what_cannot_be_sent_otherwise_is_not_put_off(tmp_path: Path) -> None:
+    with_hook(tmp_path, LATER[0])
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(8_000)
+        with pytest.raises(AgentError, match=f"so it was not sent.* {re.escape(LATER[1])}"):
+            await it.prompt("Mind all of this. " * 5_000)
+        assert "put the compaction off" not in str([compaction.text for compaction in shown_compactions(it.agent)])
+        assert names(tmp_path).count("before_compaction") == 1
+        # Nothing waits for a later turn.
+        await it.prompt("Three?", Reply("Third."))
+        assert (it.asked, LONG in str(it.last)) == (0, True)
+
+
 async def test_a_request_that_by_the_provider_s_own_numbers_is_too_large_is_not_sent_again_after_a_veto(
     tmp_path: Path,
 ) -> None:
