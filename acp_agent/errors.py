@@ -157,16 +157,7 @@ class SummaryOverflowError(CompactionError):
 
 
 class CompactionVetoedError(CompactionError):
-    """A hook did not allow a compaction, or put it off. Not a failure of the compaction.
-
-    :param put_off: whether it may be done later.
-    :param tokens: by how many the context has to grow until then; None until the turn ends.
-    """
-
-    def __init__(self, reason: str, advice: str = "", *, put_off: bool = False, tokens: int | None = None) -> None:
-        self.put_off = put_off
-        self.tokens = tokens
-        super().__init__(reason, advice)
+    """A hook did not allow a compaction, or put it off. Not a failure of the compaction."""
 
 
 class HookError(AgentError):

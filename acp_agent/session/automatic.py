@@ -195,7 +195,7 @@ class AutoCompaction:
 
         :param active: the model of the last request; None before the first.
         """
-        if waiting.trigger == "manual" or waiting.instructions:  # of which what is being prepared knows nothing
+        if waiting.is_its_own:
             await self.preparation.drop()
         await self._compact(await self._put_off.order(waiting, active), asked_for=waiting.asked_for)
 

@@ -41,8 +41,8 @@ class Breaker:
         self._failures = 0
 
     def limited(self, order: Order) -> Order:
-        """The order, without a model where this is open."""
-        return replace(order, without_model=True) if self.is_open else order
+        """The order, without a model where this is open; a summary that a hook has written needs none."""
+        return replace(order, without_model=True) if self.is_open and order.policy.written is None else order
 
     async def failed(self, error: AgentError) -> None:
         """A summary failed."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import AgentError, CompactionVetoedError
 from acp_agent.session.commands import RecipeRun
+from acp_agent.session.interposing import CompactionPutOffError, Said
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.ordering import Order
 from acp_agent.session.orders import BY_HAND, Orders, Wanted
@@ -27,11 +29,13 @@ class Waiting:
 
     :ivar run: the recipe that was to do it, with what was asked for; None where nobody asked for anything.
     :ivar until: tokens in the context from which on it is due; None until the turn ends.
+    :ivar said: what hooks have added to it, or written for it.
     """
 
     trigger: CompactionTrigger
     run: RecipeRun | None
     until: int | None
+    said: Said
 
     @property
     def asked_for(self) -> bool:
@@ -42,6 +46,11 @@ class Waiting:
     def instructions(self) -> str:
         """What whoever wants it wants kept in mind."""
         return "" if self.run is None else self.run.instructions
+
+    @property
+    def is_its_own(self) -> bool:
+        """Whether something is wanted of it of which what is being prepared knows nothing."""
+        return self.trigger == "manual" or bool(self.instructions or self.said)
 
 
 class PutOff:
@@ -72,8 +81,10 @@ class PutOff:
         """
         _log.info("%s", error)
         trigger: CompactionTrigger = "threshold" if order is None else order.trigger
-        until = None if error.tokens is None else used + error.tokens
-        waiting = Waiting(trigger, None if order is None else order.run, until) if error.put_off else None
+        waiting = None
+        if isinstance(error, CompactionPutOffError):
+            until = None if error.tokens is None else used + error.tokens
+            waiting = Waiting(trigger, None if order is None else order.run, until, error.said)
         if trigger not in BY_HAND:  # it is asked about again when there is new input
             self._automatic = waiting
         elif waiting is not None:
@@ -103,11 +114,11 @@ class PutOff:
         ending = [each for each in (self._asked_for, self._automatic) if each is not None and each.until is None]
         self._asked_for = None if self._asked_for in ending else self._asked_for
         self._automatic = None if self._automatic in ending else self._automatic
-        return ending[0] if ending else None
+        return replace(ending[0], said=reduce(Said.then, (each.said for each in ending))) if ending else None
 
     async def order(self, waiting: Waiting, active: ActiveModel | None) -> Order | None:
         """The order for one that is due, of the conversation as it is now. The hooks have been asked about it, and this
-        is when they wanted it.
+        is when they wanted it; what they said of it then holds.
 
         :param active: the model of the last request; None before the first.
         :returns: None where it cannot be done; the user was told why.
@@ -120,7 +131,7 @@ class PutOff:
                 order = await self._orders.automatic(Wanted(waiting.trigger, instructions=waiting.instructions), active)
         except AgentError as error:
             await self._tell(f"The compaction that a hook put off was not done. {error}")
-        return None if order is None else replace(order, asked=True)
+        return None if order is None else waiting.said.applied_to(order)
 
     def compacted(self) -> None:
         """The context is another one now."""
@@ -131,6 +142,7 @@ def _sooner(first: Waiting, second: Waiting) -> Waiting:
     """One for two that were asked for: as the user wanted it, where one of them did, and when the first of them is due.
     A hook that asks and one that defers at each turn must not put it off for ever."""
     chosen = first if first.trigger == "manual" and second.trigger != "manual" else second
+    chosen = replace(chosen, said=first.said.then(second.said))
     if first.until is None or second.until is None:
         return replace(chosen, until=None)
     return replace(chosen, until=min(first.until, second.until))

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.background import LONG, SUMMARY, Desk, desk
+import pytest
+
+from support.background import LONG, SUMMARY, THRESHOLD, Desk, desk
+from support.client import AgentError
 from support.compactions import asked_last, is_summary_request, shown_compactions
 from support.models import Reply, ToolCall, Usage
 
@@ -117,3 +120,76 @@ async def test_what_was_put_off_until_the_end_of_a_turn_that_the_user_cancels_is
         await it.prompt("Four?", Reply("Fourth."))
         assert (it.asked, asked(it), reason(it)) == (1, 1, "hook")
         assert LONG not in str(it.last)
+
+
+# --- what hooks say of it beside ---
+
+HOOKS_OWN = "# Goal\nA cart, says the hook."
+
+
+def saying(defer: object, **answer: object) -> dict[str, Any]:
+    """The same, with another hook that says something of the compaction that is put off."""
+    config = with_hooks(defer)
+    config["hooks"]["PreCompact"].append({"command": ["echo", json.dumps(answer)]})
+    return config
+
+
+async def test_what_a_hook_adds_to_a_compaction_that_another_puts_off_is_told_to_whoever_writes_it(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, Reply(SUMMARY), config=saying("turn_end", context="Name every price.")) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact keep the prices")
+        [written] = summary_prompts(it)
+        assert "keep the prices" in written
+        assert written.count("Name every price.") == 1
+        assert asked(it) == 1
+
+
+async def test_a_hook_s_summary_of_what_another_puts_off_is_used_then_and_what_was_said_since_stays(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, config=saying({"tokens": 1_000}, summary=HOOKS_OWN)) as it:
+        await it.filled(5_000)
+        await it.prompt("/compact")
+        await it.prompt("Two?", Reply("Second.", usage=Usage(5_500, 5)))
+        await it.prompt("Three?", Reply("Third.", usage=Usage(6_200, 5)))
+        assert shown_compactions(it.agent) == []
+        await it.prompt("Four?", Reply("Fourth.", usage=Usage(2_000, 5)))
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], HOOKS_OWN)
+        assert (it.asked, asked(it), reason(it)) == (0, 1, "manual")
+        sent = json.dumps(it.last)
+        assert LONG not in sent
+        assert [sent.count(text) for text in ("says the hook.", "Two?", "Second.", "Third.", "Four?")] == [1] * 5
+
+
+async def test_hooks_are_asked_again_where_what_one_has_summarised_is_another_conversation_by_then(
+    tmp_path: Path,
+) -> None:
+    refused = Reply(http_status=400, body={"error": {"message": "No such thing."}})
+    async with desk(tmp_path, config=saying({"tokens": 1_000}, summary=HOOKS_OWN)) as it:
+        await it.filled(5_000)
+        await it.prompt("/compact")
+        with pytest.raises(AgentError, match="No such thing"):
+            await it.prompt("Two?", refused)
+        await it.prompt("Three?", Reply("Third.", usage=Usage(6_200, 5)))
+        await it.prompt("Four?", Reply("Fourth.", usage=Usage(7_500, 5)))
+        assert (asked(it), shown_compactions(it.agent)) == (2, [])
+        await it.prompt("Five?", Reply("Fifth.", usage=Usage(2_000, 5)))
+        assert [compaction.text for compaction in shown_compactions(it.agent)] == [HOOKS_OWN]
+        assert (it.asked, asked(it)) == (0, 2)
+
+
+@pytest.mark.parametrize("said", [{"context": "Name every price."}, {"summary": HOOKS_OWN}], ids=["added", "written"])
+async def test_what_hooks_say_of_one_that_is_due_and_put_off_until_the_turn_ends_holds_then(
+    tmp_path: Path, said: dict[str, str]
+) -> None:
+    config = {**saying("turn_end", **said), "compaction": {"prepare": False}}
+    async with desk(tmp_path, Reply(SUMMARY), config=config) as it:
+        await it.filled(THRESHOLD)
+        await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD, 5)))
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses[-1], asked(it)) == ("completed", 1)
+        assert compaction.text == said.get("summary", SUMMARY)
+        assert [text.count("Name every price.") for text in summary_prompts(it)] == [1] * ("context" in said)
