@@ -14,7 +14,7 @@ from typing import Literal
 from acp_agent.config.checks import Known, check_compaction
 from acp_agent.config.document import Document, DocumentError, parse_mapping, read_text, validate
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
-from acp_agent.config.settings import MODEL_NAME_FORM, Settings, is_model_name
+from acp_agent.config.settings import MODEL_NAME_FORM, HookFault, Settings, is_model_name
 from acp_agent.errors import ConfigError, located
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
@@ -84,7 +84,8 @@ def _with_hooks(settings: Settings, document: Document, origin: Literal["config"
     from acp_agent.config.hook_section import HooksReader
 
     read = HooksReader(document, origin, path)
-    faults = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in read.faults)
+    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in read.faults)
+    faults = (HookFault(origin, text) for text in texts)
     return replace(settings, hooks=(*settings.hooks, *read.commands), hook_faults=(*settings.hook_faults, *faults))
 
 

@@ -144,6 +144,18 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookFault:
+    """A hook of a configuration file that was left out.
+
+    :ivar origin: `config` for the user's file, `project` for a project's.
+    :ivar text: what is wrong with it, with file and line.
+    """
+
+    origin: Literal["config", "project"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class HookCommand:
     """A command that is run at an event.
 
@@ -208,7 +220,7 @@ class Settings:
     :ivar models: by `provider/model`.
     :ivar providers: by name.
     :ivar hooks: commands, the user's before the project's, each file's in its order.
-    :ivar hook_faults: what is wrong with those that were left out, each with file and line.
+    :ivar hook_faults: those that were left out, in the same order.
     :ivar mcp_servers: started with every session.
     """
 
@@ -227,7 +239,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict[str, ModelSettings])
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
     hooks: tuple[HookCommand, ...] = ()
-    hook_faults: tuple[str, ...] = ()
+    hook_faults: tuple[HookFault, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
 
     @property

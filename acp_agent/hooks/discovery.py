@@ -67,7 +67,7 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     in_order += (found[path] for path, _ in files)
     hooks = tuple(hook for each in in_order for hook in each.hooks)
     # A project's file is read whether it is trusted or not, so what is wrong there is told with the user's.
-    faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
+    faults = tuple(HookError(fault.text) for fault in settings.hook_faults) if "config" in origins else ()
     return Found(hooks, (*faults, *(error for each in in_order for error in each.errors)))
 
 

@@ -6,12 +6,12 @@ What they want done to the session is done by whoever asks here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
@@ -46,8 +46,9 @@ from acp_agent.session.transcript import Transcript
 from acp_agent.tools.tool import Outcome as CallOutcome
 
 if TYPE_CHECKING:
-    from acp_agent.config import Settings
+    from acp_agent.config import HookFault
     from acp_agent.config.brought import Brought
+    from acp_agent.hooks.discovery import Found
     from acp_agent.session.host import SessionHost
     from acp_agent.session.ordering import Order
 
@@ -58,6 +59,9 @@ ADDED = "A hook added this:\n\n{}"
 
 _AMID_A_TURN: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
 """Events at which a compaction waits for the next request, or for the end of the turn."""
+
+_Version: TypeAlias = tuple[Path, str] | None
+"""Another one when other hooks of the project may run; None while none may."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +74,10 @@ class SessionHooks:
         self._services = services
         self._dispatcher: Dispatcher | None = None
         self._own: tuple[Hook, ...] = ()
-        self._allowed: tuple[Path, str] | None = None
+        self._project: dict[_Version, Found] = {}
+        self._allowed: _Version = None
+        self._begun: set[_Version] = set()
+        self._faults: tuple[HookFault, ...] = ()
         self._run: RecipeRun | None = None
         self._recipe: Sequence[Hook] = ()
         self._recipe_first: Sequence[Hook] = ()
@@ -102,21 +109,25 @@ class SessionHooks:
             self._started = anyio.Event()
             try:
                 await self._session_start(self._host.source)
+                self._begun.add(self._allowed)
             finally:
                 self._started.set()
         await self._started.wait()
 
     async def renew(self) -> None:
         """Take the project's hooks as they may run now; those that may run for the first time are told that the session
-        has started."""
+        has started. What has become wrong in its configuration, so that it is not asked any more, is told."""
         await self._ready()
+        before, self._faults = self._faults, self._host.settings.hook_faults
+        await self._tell_left_out(fault.text for fault in self._faults if fault not in before)
         if _version(self._host.trust.hooks) == self._allowed:
             return
         hooks = await self._take_project()
-        if any("session_start" in hook.events for hook in hooks):
+        if self._allowed not in self._begun and any("session_start" in hook.events for hook in hooks):
             event = SessionStart(await self._moment(), self._host.source)
             outcome = await self._made(hooks).dispatch(event)
             await self.add(outcome.context)
+        self._begun.add(self._allowed)
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
         """The session is being closed; nothing happens where it had not begun to work."""
@@ -250,7 +261,10 @@ class SessionHooks:
     async def _ready(self) -> Dispatcher:
         if self._dispatcher is None:
             await self._host.trust.looked()
-            self._own = await self._found(self._host.settings, _USERS)
+            settings = self._host.settings
+            own = await self._services.hooks(settings, _USERS)
+            self._own, self._faults = own.hooks, settings.hook_faults
+            await self._tell_left_out(own.errors)
             await self._take_project()
             assert self._dispatcher is not None
         return self._dispatcher
@@ -258,25 +272,27 @@ class SessionHooks:
     async def _take_project(self) -> tuple[Hook, ...]:
         """Ask the project's hooks from now on, as far as they are allowed, and none that were asked so far."""
         brought = self._host.trust.hooks
-        hooks: tuple[Hook, ...] = ()
+        version, hooks = _version(brought), tuple[Hook, ...]()
         if brought is not None:
-            # What was allowed, and not what the settings may say by now.
-            settings = replace(self._host.settings, project=brought.place, hooks=brought.commands)
-            found = await self._found(settings, ("project",))
-            hooks = tuple(GuardedHook(hook, brought.hooks_are_same) for hook in found)
-        self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(brought)
+            # What was asked once is the same when it comes back: it may remember something.
+            if version not in self._project:
+                # What was allowed, and not what the settings may say by now.
+                settings = replace(self._host.settings, project=brought.place, hooks=brought.commands)
+                self._project[version] = await self._services.hooks(settings, ("project",))
+            found = self._project[version]
+            await self._tell_left_out(found.errors)
+            hooks = tuple(GuardedHook(hook, brought.hooks_are_same) for hook in found.hooks)
+        self._dispatcher, self._allowed = self._made((*self._own, *hooks)), version
         return hooks
 
     def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
         tell = self._host.tell
         return Dispatcher(hooks, HookServices(self._host, self._services), tell, notify=tell)
 
-    async def _found(self, settings: Settings, origins: Collection[Origin]) -> tuple[Hook, ...]:
-        found = await self._services.hooks(settings, origins)
-        for error in found.errors:
+    async def _tell_left_out(self, errors: Iterable[object]) -> None:
+        for error in errors:
             _log.warning("hook left out: %s", error)
             await self._host.tell(f"A hook was left out. {error}")
-        return found.hooks
 
     async def _moment(self) -> Moment:
         context = self._host.context
@@ -316,5 +332,5 @@ def _swap_alone(hook: Hook, outcome: Outcome) -> Outcome:
     return replace(outcome, action=action, stop=None)
 
 
-def _version(brought: Brought | None) -> tuple[Path, str] | None:
+def _version(brought: Brought | None) -> _Version:
     return (brought.place, brought.hooks_digest) if brought else None

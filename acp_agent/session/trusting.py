@@ -54,7 +54,7 @@ class SessionTrust:
         self._here: dict[Path, str] = {}
         self._known: frozenset[Path] = frozenset()
         self._config: str | None = None
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
         self._refused = False
 
     # --- what is allowed ---
@@ -91,8 +91,8 @@ class SessionTrust:
         await self._look()
         assert self._found is not None
         for place, brought in self._found.items():
-            if brought.problem:
-                await self._tell(f"The hooks and recipes of {place.parent} are not used: {brought.problem}.")
+            what = f"The hooks and recipes of {place.parent} are not used: {brought.problem}."
+            await self._tell(str(place), what if brought.problem else "")
         missing = self._missing()
         if not missing:
             self._refused = False  # allowed from somewhere else; what changes of it is a question again
@@ -146,7 +146,7 @@ class SessionTrust:
         try:
             await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, allowed)
         except ConfigError as error:
-            await self._tell(f"What you allowed holds for this session alone. {error}")
+            await self._tell("keeping", f"What you allowed holds for this session alone. {error}")
 
     async def _look(self) -> None:
         async with self._lock:
@@ -155,14 +155,14 @@ class SessionTrust:
             )
             self._host.settings = settings
             problem = await anyio.to_thread.run_sync(self._look_at, settings, abandon_on_cancel=True)
-        for text in filter(None, (wrong, problem)):
-            await self._tell(text)
+        await self._tell("commands", wrong)
+        await self._tell("store", problem)
 
     def _with_commands(self, settings: Settings) -> tuple[Settings, str]:
-        """The settings with the project's folder, and the commands that its configuration names, as they are now; the
-        rest is as it was when the session was opened.
+        """The settings with the project's folder, and what its configuration names as hooks, as they are now; the rest
+        is as it was when the session was opened.
 
-        :returns: them, and why the commands are left out; empty where they are not.
+        :returns: them, and why all its commands are left out; empty where they are not.
         """
         places = self._services.project_places(settings, self._cwd)
         project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
@@ -176,17 +176,21 @@ class SessionTrust:
             text = str(error)
         if text == self._config and project == settings.project:
             return settings, ""
-        own = tuple(command for command in settings.hooks if command.origin != "project")
+        own = replace(
+            settings,
+            project=project,
+            hooks=tuple(command for command in settings.hooks if command.origin != "project"),
+            hook_faults=tuple(fault for fault in settings.hook_faults if fault.origin != "project"),
+        )
         try:
-            now = self._services.settings(self._cwd).hooks if text else ()
+            now = self._services.settings(self._cwd) if text else own
         except ConfigError as error:
             self._config = None  # what is wrong may be another file, which is mended before the next prompt
-            return replace(
-                settings, project=project, hooks=own
-            ), f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
+            return own, f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
         self._config = text
-        hooks = (*own, *(command for command in now if command.origin == "project"))
-        return replace(settings, project=project, hooks=hooks), ""
+        hooks = tuple(command for command in now.hooks if command.origin == "project")
+        faults = tuple(fault for fault in now.hook_faults if fault.origin == "project")
+        return replace(own, hooks=(*own.hooks, *hooks), hook_faults=(*own.hook_faults, *faults)), ""
 
     def _look_at(self, settings: Settings) -> str:
         """Read what is there, and what of it is allowed.
@@ -222,9 +226,14 @@ class SessionTrust:
         self._found, self._allowed, self._known = found, allowed, known
         return problem
 
-    async def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    async def _tell(self, matter: str, text: str) -> None:
+        """Tell what is wrong with something; once, unless it was right, or wrong in another way, in between.
+
+        :param text: empty where nothing is.
+        """
+        before = self._told.get(matter, "")
+        self._told[matter] = text
+        if text and text != before:
             _log.warning("%s", text)
             await self._host.tell(text)
 

@@ -97,7 +97,8 @@ def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
     file.write_text(f"hooks:\n  {text}\n  SessionEnd: [{{command: well}}]\n")
     settings = machine.load()
     [fault] = settings.hook_faults
-    assert fault.startswith(f"{file}:{message}")
+    assert fault.text.startswith(f"{file}:{message}")
+    assert fault.origin == ("config" if whose == "user" else "project")
     assert [command.command for command in settings.hooks] == ["well"]
 
 
@@ -105,9 +106,8 @@ def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
     machine.user.write_text("mode: plan\nhooks: [make]\n")
     settings = machine.load()
     assert (settings.mode, settings.hooks) == ("plan", ())
-    assert settings.hook_faults == (
-        f"{machine.user}:2: hooks: should be `key: value` lines of its own, indented below",
-    )
+    [fault] = settings.hook_faults
+    assert fault.text == f"{machine.user}:2: hooks: should be `key: value` lines of its own, indented below"
 
 
 def test_a_wrong_hook_hides_no_mistake_of_another_key(machine: Machine) -> None:
@@ -152,7 +152,7 @@ hooks:
         HookCommand("agent_stop", "make test", "make", "config", f"{machine.user}: hooks.Stop.0.hooks.0"),
     )
     [fault] = settings.hook_faults
-    assert fault.startswith(f"{machine.user}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; ")
+    assert fault.text.startswith(f"{machine.user}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; ")
 
 
 def test_events_of_claude_codes_that_there_are_not_here_are_told_in_one_sentence(machine: Machine) -> None:
@@ -166,7 +166,7 @@ hooks:
     settings = machine.load()
     assert [command.command for command in settings.hooks] == ["lint"]
     [fault] = settings.hook_faults
-    assert fault == (
+    assert fault.text == (
         f"{machine.user}:2: hooks: Notification and SubagentStop: there are no such events here, and what is bound to "
         "them is not run"
     )
