@@ -31,6 +31,17 @@ SELECT = c.config_select("model", "Model", "m1", [VALUE], category="model", desc
 GROUPED = c.config_select("model", "Model", "m1", [c.config_group("g", "Group", [VALUE])])
 BOOLEAN = c.config_boolean("fast", "Fast", True, category="model_config", description="quick")
 MODES = c.session_mode_state("ask", [c.session_mode("ask", "Ask", description="asks"), c.session_mode("plan", "Plan")])
+CHOICES = [c.form_choice("a", "A", description="the first"), c.form_choice("b", "B")]
+FORM = c.form_schema(
+    {
+        "text": c.form_field("string", title="Text", description="some", default="x", limits={"maxLength": 9}),
+        "one": c.form_field("string", choices=CHOICES),
+        "some": c.form_field("array", choices=CHOICES, default=["a"], limits={"minItems": 1}),
+        "yes": c.form_field("boolean", default=False),
+        "count": c.form_field("integer", limits={"minimum": 1}),
+    },
+    ["one"],
+)
 ALL_TOOL_CONTENT = [c.tool_content(TEXT), c.diff("/a", None, "new"), c.diff("/a", "old", "new"), c.terminal("t")]
 
 UPDATES: list[JsonObject] = [
@@ -146,6 +157,10 @@ REQUESTS: list[tuple[str, JsonObject]] = [
     ("terminal/wait_for_exit", requests.terminal_request("s", "t")),
     ("terminal/kill", requests.terminal_request("s", "t")),
     ("terminal/release", requests.terminal_request("s", "t")),
+    ("elicitation/create", requests.form_elicitation("s", "Which?", FORM)),
+    ("elicitation/create", requests.form_elicitation("s", "Which?", c.form_schema({}, []), tool_call_id="t")),
+    ("elicitation/create", requests.url_elicitation("s", "Sign in", "https://example.com/", "e", tool_call_id="t")),
+    ("elicitation/complete", requests.complete_elicitation("e")),
     ("$/cancel_request", requests.cancel_request("r")),
     ("$/cancel_request", requests.cancel_request(1)),
 ]
@@ -204,6 +219,7 @@ def test_every_constructor_is_tried_above(module: ModuleType) -> None:
         (c.available_command("a", "b"), "AvailableCommand"),
         (MODES, "SessionModeState"),
         (GROUPED, "SessionConfigOption"),
+        (FORM, "ElicitationSchema"),
     ],
 )
 def test_a_piece_is_valid_on_its_own(constructed: JsonObject, definition: str) -> None:

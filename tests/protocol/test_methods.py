@@ -6,7 +6,7 @@ from acp_agent.protocol.v1.methods import METHODS
 from support.schema import official_schema
 
 SIDES = {"agent": "agent", "client": "client", "protocol": "both"}
-NOT_SPOKEN = {"logout", "elicitation/create", "elicitation/complete"}
+NOT_SPOKEN = {"logout"}
 
 
 def test_every_method_of_the_schema_is_spoken_or_named_as_not_spoken() -> None:

@@ -6,7 +6,7 @@ pydantic would compile each one, a fifth of the import.
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, OnErrorOmit, Tag
+from pydantic import Field, JsonValue, OnErrorOmit, Tag
 
 from acp_agent.protocol.v1._words import (
     AuthMethodId,
@@ -36,6 +36,7 @@ __all__ = [
     "CloseSessionRequest",
     "CompactionCapabilities",
     "ContentBlock",
+    "CreateElicitationResponse",
     "CreateTerminalResponse",
     "DeleteSessionRequest",
     "ElicitationCapabilities",
@@ -386,6 +387,13 @@ class WaitForTerminalExitResponse(WireModel):
 
 class KillTerminalResponse(WireModel):
     """Result of `terminal/kill`."""
+
+
+class CreateElicitationResponse(WireModel):
+    """Result of `elicitation/create`."""
+
+    action: str
+    content: dict[str, JsonValue] | None = None
 
 
 class CancelNotification(WireModel):

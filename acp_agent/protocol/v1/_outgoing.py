@@ -13,12 +13,14 @@ from acp_agent.protocol.v1._words import (
     AuthMethodId,
     CompactionId,
     CompactionStatus,
+    ElicitationId,
     MessageId,
     NoticeSeverity,
     PermissionOptionId,
     PermissionOptionKind,
     PlanEntryPriority,
     PlanEntryStatus,
+    RequestId,
     SessionConfigGroupId,
     SessionConfigId,
     SessionConfigOptionCategory,
@@ -48,14 +50,18 @@ __all__ = [
     "CloseSessionResponse",
     "CompactionSummaryChunk",
     "CompactionUpdate",
+    "CompleteElicitationNotification",
     "ConfigOptionUpdate",
     "Content",
     "ContentChunk",
     "Cost",
+    "CreateElicitationRequest",
     "CreateTerminalRequest",
     "CurrentModeUpdate",
     "DeleteSessionResponse",
     "Diff",
+    "ElicitationRequestScope",
+    "ElicitationSessionScope",
     "InitializeResponse",
     "KillTerminalRequest",
     "ListSessionsResponse",
@@ -214,6 +220,28 @@ class KillTerminalRequest(WireModel):
 
     session_id: SessionId
     terminal_id: TerminalId
+
+
+class ElicitationSessionScope(WireModel):
+    session_id: SessionId
+    tool_call_id: Lenient[ToolCallId | None] = None
+
+
+class ElicitationRequestScope(WireModel):
+    request_id: RequestId
+
+
+class CreateElicitationRequest(WireModel):
+    """Params of `elicitation/create`."""
+
+    message: str
+    mode: str
+    requested_schema: dict[str, JsonValue] | None = None
+    session_id: SessionId | None = None
+    tool_call_id: ToolCallId | None = None
+    request_id: RequestId | None = None
+    elicitation_id: ElicitationId | None = None
+    url: str | None = None
 
 
 class PromptCapabilities(WireModel):
@@ -549,3 +577,9 @@ class SessionNotification(WireModel):
 
     session_id: SessionId
     update: SessionUpdate
+
+
+class CompleteElicitationNotification(WireModel):
+    """Params of `elicitation/complete`."""
+
+    elicitation_id: ElicitationId

@@ -11,6 +11,7 @@ __all__ = [
     "AuthMethodId",
     "CompactionId",
     "CompactionStatus",
+    "ElicitationId",
     "MessageId",
     "NoticeSeverity",
     "PermissionOptionId",
@@ -47,6 +48,7 @@ ToolKind: TypeAlias = Literal[
 ]
 ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
 PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+ElicitationId: TypeAlias = str
 SessionConfigOptionCategory: TypeAlias = Literal["mode", "model", "model_config", "thought_level"]
 SessionConfigGroupId: TypeAlias = str
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]

@@ -14,7 +14,7 @@ An argument that is left out (None) is left out on the wire. Where null itself h
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from acp_agent.protocol import JsonObject, JsonValue
@@ -185,6 +185,41 @@ def config_boolean(
     """A setting of a session that is on or off; only for clients with `session.configOptions.boolean`."""
     head: JsonObject = {"type": "boolean", "id": option_id, "name": name, "currentValue": current_value}
     return {**head, **given(category=category, description=description)}
+
+
+def form_choice(value: str, title: str, *, description: str | None = None) -> JsonObject:
+    """One answer of a field that has several to choose from."""
+    return {"const": value, "title": title, **given(description=description)}
+
+
+def form_field(
+    kind: Literal["string", "number", "integer", "boolean", "array"],
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    default: JsonValue = None,
+    choices: Sequence[JsonObject] = (),
+    limits: Mapping[str, JsonValue] | None = None,
+) -> JsonObject:
+    """The schema of one property of a form's answer.
+
+    :param kind: `array` for several of its choices, `string` for one of them, or for text where it has none.
+    :param choices: made by `form_choice`.
+    :param limits: further keywords of this kind, such as `minLength`.
+    """
+    field: JsonObject = {"type": kind, **given(title=title, description=description, default=default), **(limits or {})}
+    if kind == "array":
+        return {**field, "items": {"anyOf": [*choices]}}
+    return {**field, "oneOf": [*choices]} if choices else field
+
+
+def form_schema(properties: Mapping[str, JsonObject], required: Sequence[str]) -> JsonObject:
+    """The schema of a form's answer.
+
+    :param properties: made by `form_field`, by name, in the order in which they are shown.
+    :param required: names of those that have to be answered.
+    """
+    return {"type": "object", "properties": {**properties}, "required": [*required]}
 
 
 def cost(amount: float, currency: str) -> JsonObject:

@@ -61,6 +61,8 @@ TERMINAL_OUTPUT: Final = "terminal/output"
 TERMINAL_WAIT_FOR_EXIT: Final = "terminal/wait_for_exit"
 TERMINAL_KILL: Final = "terminal/kill"
 TERMINAL_RELEASE: Final = "terminal/release"
+ELICITATION_CREATE: Final = "elicitation/create"
+ELICITATION_COMPLETE: Final = "elicitation/complete"
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 METHODS: Final[dict[str, Method]] = {
@@ -87,6 +89,8 @@ METHODS: Final[dict[str, Method]] = {
         Method(TERMINAL_WAIT_FOR_EXIT, "client", "WaitForTerminalExitRequest", "WaitForTerminalExitResponse"),
         Method(TERMINAL_KILL, "client", "KillTerminalRequest", "KillTerminalResponse"),
         Method(TERMINAL_RELEASE, "client", "ReleaseTerminalRequest", "ReleaseTerminalResponse"),
+        Method(ELICITATION_CREATE, "client", "CreateElicitationRequest", "CreateElicitationResponse"),
+        Method(ELICITATION_COMPLETE, "client", "CompleteElicitationNotification"),
         Method(CANCEL_REQUEST, "both", "CancelRequestNotification"),
     )
 }

@@ -72,6 +72,35 @@ def terminal_request(session_id: str, terminal_id: str) -> JsonObject:
     return {"sessionId": session_id, "terminalId": terminal_id}
 
 
+def form_elicitation(
+    session_id: str, message: str, schema: JsonObject, *, tool_call_id: str | None = None
+) -> JsonObject:
+    """Params of `elicitation/create` for a form; only for clients with `elicitation.form`.
+
+    :param schema: of the answer: a flat object whose properties are made by `content.form_field`.
+    :param tool_call_id: the call that the user is asked in.
+    """
+    scope: JsonObject = {"sessionId": session_id, **given(toolCallId=tool_call_id)}
+    return {**scope, "mode": "form", "message": message, "requestedSchema": schema}
+
+
+def url_elicitation(
+    session_id: str, message: str, url: str, elicitation_id: str, *, tool_call_id: str | None = None
+) -> JsonObject:
+    """Params of `elicitation/create` for an address; only for clients with `elicitation.url`.
+
+    :param url: holds no secrets.
+    :param elicitation_id: another one than those of all that are open.
+    """
+    scope: JsonObject = {"sessionId": session_id, **given(toolCallId=tool_call_id)}
+    return {**scope, "mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
+
+
+def complete_elicitation(elicitation_id: str) -> JsonObject:
+    """Params of `elicitation/complete`: what the user was sent to an address for has been done."""
+    return {"elicitationId": elicitation_id}
+
+
 def cancel_request(request_id: str | int) -> JsonObject:
     """Params of `$/cancel_request`, for a request of ours that is not wanted any more."""
     return {"requestId": request_id}
