@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services
 from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.registry import ToolRegistry, default_tools
+from acp_agent.tools.registry import ToolRegistry, default_tools, question_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
@@ -104,7 +105,7 @@ def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
 
     return Known(
         known_handlers(builtin_handlers().values()),
-        ToolRegistry(default_tools()).names,
+        ToolRegistry(chain(default_tools(), question_tools("forms"))).names,
         REQUIRED_HOOKS,
         strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),

@@ -18,6 +18,15 @@ def is_somebody_here() -> bool:
 async def answered(question: str) -> str | None:
     """The first letter, in lower case, of what a person types; None where nobody is there to do it.
 
+    :param question: printed to stderr, without a line end.
+    """
+    line = await typed(question)
+    return None if line is None else line.lower()[:1]
+
+
+async def typed(question: str) -> str | None:
+    """The line that a person types, without blanks around it; None where nobody is there to do it.
+
     A cancel leaves the thread that reads behind: see `terminal.run_command`, which does not wait for it.
 
     :param question: printed to stderr, without a line end.
@@ -32,4 +41,4 @@ async def answered(question: str) -> str | None:
     if not line:  # ctrl-d
         print(file=sys.stderr, flush=True)
         return None
-    return line.decode(errors="replace").strip().lower()[:1]
+    return line.decode(errors="replace").strip()

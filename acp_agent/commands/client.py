@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 
 from acp_agent.commands.asking import answered, is_somebody_here
+from acp_agent.commands.questions import TerminalQuestions
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.session.client import TrustQuestion
 from acp_agent.session.trusting import advice
 from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.tools.forms import Questions
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.local_files import LocalFiles
 from acp_agent.turn.permission import Answer
@@ -36,6 +38,7 @@ class TerminalClient:
     def __init__(self) -> None:
         self._files = LocalFiles()
         self._commands = LocalCommands()
+        self._questions = TerminalQuestions(self._aside)
         self._message = ""
         self._by_hand = False
         self.compaction_failed = False
@@ -49,6 +52,11 @@ class TerminalClient:
     def commands(self) -> CommandRunner:
         """Local processes."""
         return self._commands
+
+    @property
+    def questions(self) -> Questions:
+        """What a person types."""
+        return self._questions
 
     @property
     def shows_notices(self) -> bool:

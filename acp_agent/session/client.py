@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
+
+if TYPE_CHECKING:
+    from acp_agent.tools.forms import Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class SessionClient(Protocol):
     @property
     def commands(self) -> CommandRunner:
         """Where shell commands run."""
+        ...
+
+    @property
+    def questions(self) -> Questions:
+        """How the user can be asked what is no permission."""
         ...
 
     @property

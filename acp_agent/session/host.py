@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -46,7 +47,7 @@ from acp_agent.session.services import Services
 from acp_agent.session.telling import Telling
 from acp_agent.session.trusting import SessionTrust
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.registry import ToolRegistry, question_tools
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import AgentSaid, Option, OptionsUpdated, Update, UsageUpdated
@@ -104,7 +105,8 @@ class SessionHost:
         self._directories = tuple(directories)
         self.models = SessionModels(services.models(settings))
         self.run = RunSettings(self)
-        self.mcp = SessionMcp(self, services.tools, mcp_servers, self._directories)
+        tools = ToolRegistry(chain(services.tools, question_tools(client.questions.asks)))
+        self.mcp = SessionMcp(self, tools, mcp_servers, self._directories)
         self.requests = SessionRequests(self)
         self.trust = SessionTrust(self, services, self._directories[0])
         self.permissions = SessionPermissions(self, services.home, self._directories[0])
@@ -265,8 +267,11 @@ class SessionHost:
         self.telling.streams = True
         return self._asked.provider.stream(request)
 
-    def environment(self) -> Environment:
-        """What tools work in, as of now."""
+    def environment(self, call_id: str = "") -> Environment:
+        """What tools work in, as of now.
+
+        :param call_id: the call that it is for.
+        """
         return Environment(
             cwd=self._directories[0],
             roots=self._directories,
@@ -276,6 +281,8 @@ class SessionHost:
             shell_timeout=self.settings.shell_timeout,
             archive=SessionArchive(self._services.store, self.session_id, self.context),
             originals=self.originals,
+            questions=self.client.questions,
+            call_id=call_id,
         )
 
     async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from acp_agent.conversation.events import LoggedEvent
+
+if TYPE_CHECKING:
+    from acp_agent.tools.forms import Questions
 
 
 class FileAccess(Protocol):
@@ -136,6 +139,8 @@ class Environment:
     :ivar shell_timeout: seconds, where the call names none.
     :ivar archive: None where no log is kept.
     :ivar originals: None likewise.
+    :ivar questions: how the user can be asked; None where nobody can.
+    :ivar call_id: of the call that this is for; empty where it is for none.
     """
 
     cwd: Path
@@ -146,3 +151,5 @@ class Environment:
     shell_timeout: float = 120.0
     archive: Archive | None = None
     originals: Originals | None = None
+    questions: Questions | None = None
+    call_id: str = ""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from acp_agent.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from acp_agent.tools.forms import Asks
 
 
 def default_tools() -> Iterator[Tool]:
@@ -25,6 +29,14 @@ def default_tools() -> Iterator[Tool]:
 
     yield from (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
     yield RecallTool()
+
+
+def question_tools(asks: Asks) -> Iterator[Tool]:
+    """The tools that ask the user, for a session whose user can be asked this; they stand behind the others."""
+    if asks != "nothing":
+        from acp_agent.tools.ask_user import AskUserTool
+
+        yield AskUserTool(asks)
 
 
 class ToolRegistry:

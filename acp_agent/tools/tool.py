@@ -73,11 +73,14 @@ class PreparedCall:
 
     :ivar view: title, kind, locations and the diff it would make, for the announcement and the permission request.
     :ivar run: does it. A `ToolError` from it goes back to the model.
+    :ivar asks: it asks the user, and does nothing else: it stays pending meanwhile, since some editors take a question
+        down when its call runs.
     """
 
     view: CallView
     access: Access
     run: Callable[[Report], Awaitable[Outcome]]
+    asks: bool = False
 
 
 class Tool(Protocol):

@@ -88,12 +88,13 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
             arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
             added = (f"A hook changed the arguments of this call to: {arguments}", *added)
         tool, view = _allowed_tool(tools, asked, limits), view_of(tools, asked)
-        outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, host.environment()))
+        outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, host.environment(call.id)))
         if not isinstance(outcome, Outcome):
             view = outcome.view
             if await _refusal(host, asked, outcome, hooked) == "cancelled":
                 return "cancelled"
-            await host.show(CallStarted(call.id, view))
+            if not outcome.asks:
+                await host.show(CallStarted(call.id, view))
             outcome = await _or_failure(asked, view, outcome.run(_Reporter(host, call.id).report))
         try:
             after = await host.after_call(asked, outcome)

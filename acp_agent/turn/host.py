@@ -117,8 +117,11 @@ class TurnHost(Protocol):
         """Ask the session's model."""
         ...
 
-    def environment(self) -> Environment:
-        """What tools work in, as of now."""
+    def environment(self, call_id: str = "") -> Environment:
+        """What tools work in, as of now.
+
+        :param call_id: the call that it is for.
+        """
         ...
 
     async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:

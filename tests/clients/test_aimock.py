@@ -20,7 +20,7 @@ RECIPE = "Write the summary"
 SUMMARY = "## Goal and requirements\nThe user looked at `shop/cart.py`; `Cart.total` forgets the quantity: café, 価格."
 NEXT = fixture("What is next", {"content": "Repair it."})
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-TOOLS = {"read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"}
+TOOLS = {"read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall", "ask_user"}
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 

@@ -129,3 +129,25 @@ async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this
     async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
         refused = await run_command(tmp_path, "run", "--mode", mode, "Write it.", env=server.env())
     assert f"Allow it with --mode {named}." in refused.err
+
+
+async def test_what_the_model_asks_is_typed_and_not_offered_where_nobody_can(tmp_path: Path) -> None:
+    options = [{"label": "Rewrite", "description": "All of it"}, {"label": "Mend"}]
+    asked = [{"question": "Which way?", "options": options}, {"question": "What name?"}]
+    script = [Reply(tool_calls=[ToolCall("ask_user", {"questions": asked})]), Reply("So be it."), Reply("Alone.")]
+    async with model_server(script, "openai") as server:
+        async with at_a_terminal(tmp_path, "run", "Ask me.", env=server.env()) as person:
+            with anyio.fail_after(40):
+                await person.until("2. Mend")
+                await person.until("number>")
+                person.type("7\n")
+                await person.until("is none of its choices")
+                await person.until("number>", times=2)
+                person.type("2\n")
+                await person.until("What name?")
+                person.type("Ada\n")
+                assert await person.ended() == 0
+        assert told(server, 1) == "Which way?\n→ Mend\n\nWhat name?\n→ Ada"
+        assert (await run_command(tmp_path, "run", "Alone.", env=server.env())).code == 0
+        offered = [[tool["name"] for tool in call.body["tools"]] for call in server.calls]
+        assert ["ask_user" in names for names in offered] == [True, True, False]

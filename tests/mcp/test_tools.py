@@ -12,7 +12,7 @@ from support.stage import Stage, results, stage
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 READS = {"annotations": {"readOnlyHint": True, "title": "Look around"}}
-BUILT_IN = ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"]
+BUILT_IN = ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall", "ask_user"]
 
 
 def told(it: Stage, call: int) -> list[str]:

@@ -128,6 +128,11 @@ class Laws:
             yield "the editor did not advertise it"
         if room == "terminal" and not self._editor.advertises("terminal"):
             yield "the editor did not advertise it"
+        if room == "elicitation":
+            if not self._editor.advertises("elicitation", str(line.params.get("mode"))):
+                yield "the editor did not advertise it"
+            if not session.prompts:
+                yield "the user is asked outside a turn"
         if line.method != "session/request_permission":
             return
         call: Mapping[str, Any] = line.params.get("toolCall") or {}

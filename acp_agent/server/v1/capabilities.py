@@ -16,6 +16,9 @@ class Capabilities:
 
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
+    :ivar booleans: options of a session that are on or off.
+    :ivar forms: `elicitation/create` with a form.
+    :ivar urls: `elicitation/create` with an address, and `elicitation/complete`.
     """
 
     read_text_file: bool = False
@@ -23,18 +26,25 @@ class Capabilities:
     terminal: bool = False
     compaction: bool = False
     notices: bool = False
+    booleans: bool = False
+    forms: bool = False
+    urls: bool = False
 
     @classmethod
     def of(cls, params: JsonObject) -> Capabilities:
         """Read them off the params of `initialize`; what is not as the schema has it was not advertised."""
         wire = _object(params.get("clientCapabilities"))
         files, session = _object(wire.get("fs")), _object(wire.get("session"))
+        options, elicitation = _object(session.get("configOptions")), _object(wire.get("elicitation"))
         return cls(
             read_text_file=files.get("readTextFile") is True,
             write_text_file=files.get("writeTextFile") is True,
             terminal=wire.get("terminal") is True,
             compaction=isinstance(session.get("compaction"), dict),
             notices=isinstance(session.get("notices"), dict),
+            booleans=isinstance(options.get("boolean"), dict),
+            forms=isinstance(elicitation.get("form"), dict),
+            urls=isinstance(elicitation.get("url"), dict),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
@@ -16,6 +17,7 @@ from acp_agent.server.bounds import bounded, cut, pieces
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from acp_agent.server.v1.presenter import Presenter, call_content, call_locations
+from acp_agent.server.v1.questions import EditorQuestions
 from acp_agent.server.v1.terminals import EditorTerminals
 from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
@@ -23,6 +25,9 @@ from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
+
+if TYPE_CHECKING:
+    from acp_agent.tools.forms import Questions
 
 MAX_JOINED = 16_384
 """Characters of neighbouring text deltas that are joined while the editor is slow."""
@@ -45,6 +50,7 @@ class EditorClient:
         self._presenter = Presenter(capabilities)
         self._shows_notices = capabilities.notices
         self._begun: set[str] = set()
+        self._questions = EditorQuestions(peer, session_id, capabilities)
         self._files = EditorFiles(peer, session_id, capabilities)
         self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
 
@@ -57,6 +63,11 @@ class EditorClient:
     def commands(self) -> CommandRunner:
         """The editor's terminals, or local processes where it has none."""
         return self._commands
+
+    @property
+    def questions(self) -> Questions:
+        """Forms where the editor has them, and what permission dialogs can ask."""
+        return self._questions
 
     @property
     def shows_notices(self) -> bool:
