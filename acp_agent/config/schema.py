@@ -9,6 +9,7 @@ asked for, nor raise what a turn may cost. In particular
 - `mcp_servers` is refused: each is a program, or an address that is told what the model asks for;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
 - `remember_permissions` is refused: what outlives a session is the user's to say;
+- `prompts_while_working` is refused: it is a habit of the user's and not of a project;
 - `mode` may be `plan` or `ask`, and of the user's mode and the project's the stricter one holds;
 - of `max_turn_requests` and `max_turn_cost` the lower one holds;
 - `hooks` adds commands to the user's, and takes none of them away. Whether a project's are run is not decided here. It
@@ -59,6 +60,7 @@ from acp_agent.config.settings import (
     ProviderSettings,
     Remember,
     Settings,
+    WhileWorking,
 )
 
 T = TypeVar("T")
@@ -249,6 +251,11 @@ class UserFile(SharedKeys):
         description="where [*Always allow*](permissions.md) holds: `project`, from now on in every session there, or "
         "`session`; left out: `project`",
     )
+    prompts_while_working: WhileWorking | None = Field(
+        default=None,
+        description="what becomes of a [prompt during a turn](sessions.md#prompts-while-the-agent-works): `queue`, it "
+        "is answered after it, or `steer`, it joins the turn at its next step; left out: `queue`",
+    )
     models: dict[ModelName, ModelSection] | None = Field(
         default=None, description="what holds for one model, by its name: [below](#a-model)"
     )
@@ -267,6 +274,7 @@ class UserFile(SharedKeys):
             self.shared(below),
             mode=_or(self.mode, below.mode),
             remember_permissions=_or(self.remember_permissions, below.remember_permissions),
+            prompts_while_working=_or(self.prompts_while_working, below.prompts_while_working),
             max_turn_requests=_or(self.max_turn_requests, below.max_turn_requests),
             max_turn_cost=_or(self.max_turn_cost, below.max_turn_cost),
             models={name: section.settings() for name, section in (self.models or {}).items()},
@@ -282,6 +290,7 @@ class ProjectFile(SharedKeys):
         default=None, description="the mode that a session starts in, where the user's own is not stricter"
     )
     remember_permissions: UsersAlone = None
+    prompts_while_working: UsersAlone = None
     models: UsersAlone = None
     providers: UsersAlone = None
     mcp_servers: UsersAlone = None

@@ -16,6 +16,7 @@ from acp_agent.config.hook_events import EventName
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 Remember: TypeAlias = Literal["project", "session"]
+WhileWorking: TypeAlias = Literal["queue", "steer"]
 ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 McpTransport: TypeAlias = Literal["stdio", "http", "sse"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
@@ -210,6 +211,7 @@ class Settings:
     :ivar model: `provider/model`; None lets the keys that are set decide.
     :ivar mode: the permission mode in which a session starts.
     :ivar remember_permissions: where "Always allow" holds: in this project from now on, or in the session alone.
+    :ivar prompts_while_working: whether a prompt that comes during a turn waits for its end, or joins it.
     :ivar thought_level: None leaves it to the model.
     :ivar context_window: tokens; overrides every other source for whichever model is used.
     :ivar max_output_tokens: upper bound of one answer, in tokens, for whichever model is used.
@@ -229,6 +231,7 @@ class Settings:
     model: str | None = None
     mode: Mode = "ask"
     remember_permissions: Remember = "project"
+    prompts_while_working: WhileWorking = "queue"
     thought_level: ThoughtLevel | None = None
     context_window: int | None = None
     max_output_tokens: int | None = None

@@ -182,7 +182,7 @@ class Context:
                     self,
                     head=seq,
                     entries=(*self.entries, *Entry.of_prompt(seq, event)),
-                    turn_from=seq,
+                    turn_from=self.turn_from if event.steers else seq,
                     partial=None,
                     before_turn=self._before_turn(self.entries),
                     prompted=seq,

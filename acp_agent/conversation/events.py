@@ -103,13 +103,14 @@ class InstructionsLoaded:
 
 @dataclass(frozen=True, slots=True)
 class UserPrompted:
-    """A turn began.
+    """A turn began, or the user said something more while it ran.
 
     `shown` is what the editor sent and what is replayed. `sent` is what the model gets in its place (a recipe's text);
     None means the same, and an empty tuple that the prompt never enters the context (a command such as `/compact`).
 
     :ivar recipe: the name of the recipe that the prompt ran; empty where it ran none.
     :ivar digest: which version of it: SHA-256 of its file's text, in hex.
+    :ivar steers: it belongs to the turn that ran.
     """
 
     message_id: str
@@ -117,6 +118,7 @@ class UserPrompted:
     sent: tuple[UserPart, ...] | None = None
     recipe: str = ""
     digest: str = ""
+    steers: bool = False
     kind: Literal["user_prompted"] = "user_prompted"
 
 

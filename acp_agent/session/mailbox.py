@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import anyio
@@ -94,6 +95,10 @@ class Mailbox:
             self._arrived = anyio.Event()
             await self._arrived.wait()
         return self._waiting.popleft()
+
+    def take_if(self, wanted: Callable[[Ticket], bool]) -> Ticket | None:
+        """The oldest waiting prompt, where there is one and it is such a one."""
+        return self._waiting.popleft() if self._waiting and wanted(self._waiting[0]) else None
 
     def remove(self, ticket: Ticket) -> bool:
         """Take a waiting prompt out; False where it is not waiting any more."""

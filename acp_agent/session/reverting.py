@@ -122,7 +122,7 @@ async def _newest_turn(host: SessionHost) -> _Turn | None:
     undone: set[int] = set()
     async for logged in host.events():
         match logged.event:
-            case UserPrompted() as prompt:
+            case UserPrompted(steers=False) as prompt:
                 turns = [turn for turn in turns if turn.edits]
                 turns.append(_Turn(logged.seq, _named(prompt)))
             case ToolReturned(before=before, files=files, view=view) if turns:

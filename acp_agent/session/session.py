@@ -19,6 +19,7 @@ from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
+from acp_agent.session.steering import Steering
 from acp_agent.session.turns import SessionTurns
 from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated, TurnBegan, TurnOver
 
@@ -38,8 +39,9 @@ class Session:
     def __init__(self, host: SessionHost) -> None:
         self.host = host
         self.offered = False
-        self._turns = SessionTurns(host, self.set_option)
         self._mailbox = Mailbox()
+        self._steering = Steering(host, self._mailbox)
+        self._turns = SessionTurns(host, self.set_option, self._steering)
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
         self._serving = anyio.CancelScope()
@@ -88,7 +90,7 @@ class Session:
         """
         if self._mailbox.remove(ticket):
             return True
-        if self._running is ticket:
+        if self._running is ticket or self._steering.has(ticket):
             self.cancel()
         return False
 
@@ -145,6 +147,7 @@ class Session:
             ticket.answer(error)
         finally:
             ticket.answer("cancelled")  # counts only where the turn, or the whole agent, was cancelled
+            self._steering.settle(ticket.outcome)
             try:
                 await self.host.show(_over(ticket))
             finally:

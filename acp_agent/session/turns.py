@@ -36,6 +36,7 @@ from acp_agent.session.commands import (
 from acp_agent.session.going_on import GoingOn
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
+from acp_agent.session.steering import Steering, says_anything, text_of
 from acp_agent.session.titles import title_of
 from acp_agent.turn.calls import view_of
 from acp_agent.turn.host import TurnLimits
@@ -51,11 +52,13 @@ class SessionTurns:
 
     :param host: its log, client and settings.
     :param set_option: changes an option of the session, as an editor's menu does.
+    :param steering: what joins the turn that runs.
     """
 
-    def __init__(self, host: SessionHost, set_option: SetOption) -> None:
+    def __init__(self, host: SessionHost, set_option: SetOption, steering: Steering) -> None:
         self._host = host
         self._set_option = set_option
+        self._steering = steering
         self._ticket = Ticket(())
 
     async def answer(self, ticket: Ticket) -> StopReason:
@@ -71,7 +74,7 @@ class SessionTurns:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
-            if _says_anything(ticket.parts) and not ticket.cancelled and not await self._host.trust.settle():
+            if says_anything(ticket.parts) and not ticket.cancelled and not await self._host.trust.settle():
                 await self._log_unasked(ticket.parts)
                 return "cancelled"
             await self._host.hooks.start()
@@ -79,7 +82,7 @@ class SessionTurns:
             if ticket.cancelled:
                 await self._log_unasked(ticket.parts)
                 return "cancelled"
-            if not _says_anything(ticket.parts):
+            if not says_anything(ticket.parts):
                 return "end_turn"
             stop = await self._run(ticket.parts)
             await self._close_turn(stop, None)
@@ -90,9 +93,11 @@ class SessionTurns:
                     await self._log_unasked(ticket.parts)
             raise
         except ModelRequestError as error:
-            turn_from = self._host.context.turn_from
+            context = self._host.context
+            # The newest prompt of the turn, where one has joined it.
+            newest = None if context.turn_from is None else max(context.turn_from, context.prompted)
             await self._close_turn("error", str(error))
-            raise await self._left_out(error, turn_from) from error
+            raise await self._left_out(error, newest) from error
         except AgentError as error:
             if isinstance(error, ModelAuthError | ConfigError):
                 self._host.doubt_settings()
@@ -159,7 +164,7 @@ class SessionTurns:
             # sent again unchanged.
             await self._take(_prompted(parts, (), run))
             raise
-        hooked = await host.hooks.user_message(_text(sent or parts))
+        hooked = await host.hooks.user_message(text_of(sent or parts))
         if hooked.blocks or hooked.stop is not None:
             await self._take(_prompted(parts, (), run))
             await self._note(f"A hook kept this prompt from the model. {hooked.stop or hooked.reason}".rstrip())
@@ -181,7 +186,7 @@ class SessionTurns:
         going_on = GoingOn(self._host, self._note)
         while True:
             spent_before = self._host.context.cost
-            result = await run_turn(self._host, self._host.tools, limits)
+            result = await run_turn(self._host, self._host.tools, limits, self._join)
             if result.stopped is not None:
                 await self._note(f"A hook ended the turn. {result.stopped}".rstrip())
             elif result.stop_reason == "end_turn" and result.answer is not None:
@@ -215,6 +220,9 @@ class SessionTurns:
             await self._host.compaction.automatic.do_put_off()
         return "end_turn"
 
+    async def _join(self) -> None:
+        await self._steering.join(self._note)
+
     async def _note(self, text: str) -> None:
         message_id = new_id("msg")
         await self._host.append(NoteAdded(message_id, text))
@@ -239,7 +247,7 @@ class SessionTurns:
 
     async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
         """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
-        if _says_anything(parts):
+        if says_anything(parts):
             await self._take(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
 
     async def _take(self, prompted: UserPrompted, *more: Event) -> None:
@@ -253,15 +261,15 @@ class SessionTurns:
         with anyio.CancelScope(shield=True):
             await self._host.show(PromptTaken(message_id, parts))
 
-    async def _left_out(self, error: ModelRequestError, turn_from: int | None) -> ModelRequestError:
+    async def _left_out(self, error: ModelRequestError, prompted: int | None) -> ModelRequestError:
         """Take a prompt that the provider refused out of the context: every request after it would be refused as well.
 
         A turn that had come further stays: what it has done is worth more.
         """
-        said = [entry.message for entry in self._host.context.entries if entry.seq >= (turn_from or 0)]
-        if turn_from is None or not said or not all(isinstance(message, UserMessage) for message in said):
+        said = [entry.message for entry in self._host.context.entries if entry.seq >= (prompted or 0)]
+        if prompted is None or not said or not all(isinstance(message, UserMessage) for message in said):
             return error
-        await self._host.leave_out(turn_from)
+        await self._host.leave_out(prompted)
         return type(error)(
             f"{sentence(error)} The prompt was left out of the conversation, so that the next one can be answered.",
             partial=error.partial,
@@ -278,18 +286,10 @@ class SessionTurns:
             await self._host.show(TitleUpdated(title))
 
 
-def _says_anything(parts: tuple[UserPart, ...]) -> bool:
-    return any(not isinstance(part, Text) or part.text.strip() for part in parts)
-
-
 def _prompted(parts: tuple[UserPart, ...], sent: tuple[UserPart, ...] | None, run: RecipeRun | None) -> UserPrompted:
     """A prompt with the version of the recipe that it ran."""
     name, digest = (run.recipe.name, run.recipe.digest) if run is not None else ("", "")
     return UserPrompted(new_id("msg"), parts, sent, name, digest)
-
-
-def _text(parts: tuple[UserPart, ...]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _open_call(call: ToolCall, event: ToolReturned, stop: str) -> CallFinished:

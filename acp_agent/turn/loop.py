@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -40,16 +41,21 @@ class TurnResult:
     stopped: str | None = None
 
 
-async def run_turn(host: TurnHost, tools: ToolRegistry, limits: TurnLimits) -> TurnResult:
+async def run_turn(
+    host: TurnHost, tools: ToolRegistry, limits: TurnLimits, join: Callable[[], Awaitable[None]]
+) -> TurnResult:
     """Run one turn whose prompt is already in the log.
 
     The caller closes the log where this raises or is cancelled (see `closing_events`).
 
+    :param join: has what the user said meanwhile join the turn; called before every step but the first.
     :raises ModelError: the model could not be asked, or its answer broke off.
     """
     spent_before = host.context.cost
     made_room, veto = False, ""
     for requests in range(1, limits.max_requests + 1):
+        if requests > 1:
+            await join()
         request = await host.next_request()
         try:
             answer = await stream_answer(host, request)

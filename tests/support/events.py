@@ -117,7 +117,7 @@ _USAGE = Usage(10, 20, 30, 40, 0.0125)
 _EXAMPLES: tuple[Event, ...] = (
     SessionStarted("/shop", ("/lib",), "plan", "anthropic/claude", "low"),
     InstructionsLoaded("You are careful.", ("/shop/AGENTS.md",)),
-    UserPrompted("msg_1", _PROMPT.parts, (Text("Fix the total."),), "fix", "e3b0c4"),
+    UserPrompted("msg_1", _PROMPT.parts, (Text("Fix the total."),), "fix", "e3b0c4", steers=True),
     PartialAnswer("msg_2", "I look", "hm"),
     AssistantAnswered(
         AssistantMessage(
