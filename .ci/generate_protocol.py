@@ -1,8 +1,9 @@
-"""Regenerates acp_agent/protocol/v1/_words.py, _incoming.py and _outgoing.py from the pinned official schema of ACP v1.
+"""Regenerates _words.py, _incoming.py and _outgoing.py of acp_agent/protocol/v1, and the first two of
+acp_agent/protocol/v2, from the pinned official schemas of those versions of ACP.
 
-    python .ci/generate_protocol.py                        write the modules from acp_agent/protocol/v1/schema.json
+    python .ci/generate_protocol.py                        write the modules from each room's schema.json
     python .ci/generate_protocol.py --check                change nothing; fail where something is out of date
-    python .ci/generate_protocol.py --schema PATH --version X.Y.Z
+    python .ci/generate_protocol.py --schema PATH --version X.Y.Z [--protocol 2]
                                                            first take over a new schema from the package's own file
 
 The copy of the schema in the repository has no prose: names, types, constraints and `x-*` keys only. A model is made
@@ -10,6 +11,7 @@ for what the methods in METHODS need and for nothing else. Own code instead of a
 idiom (a constant next to `allOf`, leniency in `x-*` keys) comes out of those as unnamed root models, and not lenient.
 
 The models are in two modules, by what an agent reads and what it writes, so that an agent pays for the first alone.
+The second is for clients; nobody here is one of version 2.
 """
 
 from __future__ import annotations
@@ -24,9 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOM = Path(__file__).parents[1] / "acp_agent" / "protocol" / "v1"
-SCHEMA, PIN = ROOM / "schema.json", ROOM / "schema.pin.json"
-PACKAGE, FILE = "@agentclientprotocol/sdk", "schema/v1/schema.json"
+ROOMS = Path(__file__).parents[1] / "acp_agent" / "protocol"
+PACKAGE = "@agentclientprotocol/sdk"
 
 METHODS = [
     *("initialize", "authenticate", "session/new", "session/load", "session/resume", "session/list", "session/close"),
@@ -34,6 +35,13 @@ METHODS = [
     *("$/cancel_request", "session/update", "session/request_permission", "fs/read_text_file", "fs/write_text_file"),
     *("terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
     *("elicitation/create", "elicitation/complete"),
+]
+
+V2_METHODS = [
+    *("initialize", "auth/login", "auth/logout", "session/new", "session/list", "session/resume", "session/close"),
+    *("session/delete", "session/prompt", "session/cancel", "session/set_config_option", "tool_call/cancel"),
+    *("terminal/cancel", "$/cancel_request", "session/update", "session/request_permission", "elicitation/create"),
+    "elicitation/complete",
 ]
 
 # Alternatives that the schema does not name, or whose name another definition has already.
@@ -62,40 +70,49 @@ Schema = dict[str, Any]
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file is out of date")
-    parser.add_argument("--schema", type=Path, help=f"{FILE} of the npm package {PACKAGE}")
+    parser.add_argument("--schema", type=Path, help=f"schema/vN/schema.json of the npm package {PACKAGE}")
     parser.add_argument("--version", help="version of that package, for a new pin")
+    parser.add_argument("--protocol", choices=("1", "2"), default="1", help="the N of that schema")
     options = parser.parse_args()
     files: dict[Path, str] = {}
     if options.schema:
-        original = options.schema.read_bytes()
-        files |= take_over(original, options.version or json.loads(PIN.read_text(encoding="utf-8"))["version"])
-        schema = json.loads(files[SCHEMA])
-    else:
-        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    generator = Generator(schema["$defs"])
-    files[ROOM / "_words.py"] = formatted(generator.words())
-    files[ROOM / "_incoming.py"] = formatted(generator.models(incoming=True))
-    files[ROOM / "_outgoing.py"] = formatted(generator.models(incoming=False))
+        files |= take_over(options.schema.read_bytes(), ROOMS / f"v{options.protocol}", options.version)
+    for version, methods in (("v1", METHODS), ("v2", V2_METHODS)):
+        room = ROOMS / version
+        path = room / "schema.json"
+        schema = json.loads(files.get(path) or path.read_text(encoding="utf-8"))
+        generator = Generator(schema["$defs"], version, methods)
+        files[room / "_words.py"] = formatted(generator.words())
+        files[room / "_incoming.py"] = formatted(generator.models(incoming=True))
+        if version == "v1":
+            files[room / "_outgoing.py"] = formatted(generator.models(incoming=False))
     stale = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in stale:
         if options.check:
-            print(f"{path.name} is out of date; run python .ci/generate_protocol.py", file=sys.stderr)
+            print(f"{shown(path)} is out of date; run python .ci/generate_protocol.py", file=sys.stderr)
         else:
             path.write_text(files[path], encoding="utf-8")
-            print(f"wrote {path.name}")
+            print(f"wrote {shown(path)}")
     return 1 if options.check and stale else 0
 
 
-def take_over(original: bytes, version: str) -> dict[Path, str]:
+def shown(path: Path) -> str:
+    return path.relative_to(ROOMS).as_posix()
+
+
+def take_over(original: bytes, room: Path, version: str | None) -> dict[Path, str]:
     """The stripped schema, one definition a line, and the record of where it comes from."""
+    recorded = room / "schema.pin.json"
+    version = version or json.loads(recorded.read_text(encoding="utf-8"))["version"]
     schema = without_prose(json.loads(original))
     definitions = schema.pop("$defs")
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in schema.items()]
     body = ",\n".join(f"  {json.dumps(name)}: {json.dumps(definition)}" for name, definition in definitions.items())
-    pin = {"package": PACKAGE, "version": version, "file": FILE, "license": "Apache-2.0"}
+    file = f"schema/{room.name}/schema.json"
+    pin = {"package": PACKAGE, "version": version, "file": file, "license": "Apache-2.0"}
     pin["sha256"] = hashlib.sha256(original).hexdigest()
     text = "{\n" + ",\n".join([*head, '"$defs": {\n' + body + "\n}"]) + "\n}\n"
-    return {SCHEMA: text, PIN: json.dumps(pin, indent=2) + "\n"}
+    return {room / "schema.json": text, recorded: json.dumps(pin, indent=2) + "\n"}
 
 
 def without_prose(node: Any, *, names: bool = False) -> Any:
@@ -130,10 +147,12 @@ def pascal(name: str) -> str:
 class Generator:
     """Turns the definitions into source text; `order` is what the methods need, each after what it refers to."""
 
-    def __init__(self, definitions: dict[str, Schema]) -> None:
+    def __init__(self, definitions: dict[str, Schema], version: str, methods: list[str]) -> None:
         self.definitions = definitions
+        self.room = f"acp_agent.protocol.{version}"
+        self.version = version
         self.order: list[str] = []
-        spoken = [name for name, definition in definitions.items() if definition.get("x-method") in METHODS]
+        spoken = [name for name, definition in definitions.items() if definition.get("x-method") in methods]
         for name in spoken:
             if (definitions[name]["x-side"] == "client") == name.endswith("Response"):
                 self._need(name)
@@ -157,7 +176,9 @@ class Generator:
     def words(self) -> str:
         """Module of the definitions that are plain strings and numbers: ids, and the words of each enumeration."""
         lines = [f"{name}: TypeAlias = {self._word(self.definitions[name])}" for name in self._word_names()]
-        head = HEADER.format("The ids and enumerations of ACP v1, for whoever needs a type and not pydantic.", "")
+        head = HEADER.format(
+            f"The ids and enumerations of ACP {self.version}, for whoever needs a type and not pydantic.", ""
+        )
         exports = f"__all__ = {json.dumps(sorted(self._word_names()))}\n"
         imports = "from __future__ import annotations\n\nfrom typing import Literal, TypeAlias\n\n"
         return f"{head}{imports}{exports}\n" + "\n".join(lines) + "\n"
@@ -201,14 +222,14 @@ class Generator:
         modules = {
             "typing": ("Annotated", "Literal", "TypeAlias"),
             "pydantic": ("Field", "JsonValue", "OnErrorOmit", "Tag"),
-            "acp_agent.protocol.v1._incoming": () if incoming else sorted(self.order),
-            "acp_agent.protocol.v1._words": sorted(words),
+            f"{self.room}._incoming": () if incoming else sorted(self.order),
+            f"{self.room}._words": sorted(words),
             "acp_agent.protocol.wire": WIRE,
         }
         imports = ""
         for module, exports in modules.items():
             used = [word for word in exports if word not in self.names and re.search(rf"\b{word}\b", source)]
-            used = [word for word in used if module != "acp_agent.protocol.v1._incoming" or word not in words]
+            used = [word for word in used if module != f"{self.room}._incoming" or word not in words]
             imports += f"from {module} import ({', '.join(used)})\n" if used else ""
             imports += "\n" if module in ("typing", "pydantic") else ""
         head = HEADER.format(INCOMING if incoming else OUTGOING, EAGER)
@@ -231,12 +252,14 @@ class Generator:
         members: list[str] = []
         for option, part in alternatives:
             key, constant = constant_of(option)
-            member = self._member(name, constant, part)
+            member = f"Other{name}" if "not" in option else self._member(name, constant, part)
             tagged = f"Annotated[{member}, Tag({(constant or option.get('title'))!r})]"
             members.append(member if "discriminator" in schema else tagged)
             if member in self.names:
                 continue
-            if not part:
+            if "not" in option:
+                source += self._class(member, base, option)
+            elif not part:
                 source += self._class(member, base, {}, constant=(key, constant))
             elif self._merges(part):
                 own = self.definitions[part["$ref"].removeprefix("#/$defs/")]

@@ -14,7 +14,7 @@ from support.models import Reply, ToolCall, model_server
 from support.repo import BUG, make_repo
 
 METADATA_FOLDER = f"acp_agent-{__version__}.dist-info"
-SCHEMA = {"acp_agent/protocol/v1/schema.json", "acp_agent/protocol/v1/schema.pin.json"}
+SCHEMA = {f"acp_agent/protocol/{room}/{name}" for room in ("v1", "v2") for name in ("schema.json", "schema.pin.json")}
 
 
 def test_the_wheel_holds_every_recipe_byte_for_byte(wheel: Path) -> None:

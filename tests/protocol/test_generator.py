@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOM = Path("acp_agent/protocol/v1")
+ROOMS = Path("acp_agent/protocol")
+ROOM = ROOMS / "v1"
 
 
 def generate(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +27,7 @@ def copy(tmp_path: Path) -> Path:
     """A copy of the generator and of what it owns."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "generate_protocol.py", tmp_path / ".ci")
-    shutil.copytree(ROOT / ROOM, tmp_path / ROOM, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / ROOMS, tmp_path / ROOMS, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -35,9 +36,11 @@ def test_the_generated_modules_are_up_to_date() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["_words.py", "_incoming.py", "_outgoing.py"])
+@pytest.mark.parametrize(
+    "name", ["v1/_words.py", "v1/_incoming.py", "v1/_outgoing.py", "v2/_words.py", "v2/_incoming.py"]
+)
 def test_a_module_that_was_edited_by_hand_is_found_and_written_anew(copy: Path, name: str) -> None:
-    module = copy / ROOM / name
+    module = copy / ROOMS / name
     generated = module.read_text()
     module.write_text(generated + "\n# by hand\n")
     done = generate(copy, "--check")
@@ -47,20 +50,24 @@ def test_a_module_that_was_edited_by_hand_is_found_and_written_anew(copy: Path, 
     assert module.read_text() == generated
 
 
-def test_taking_over_a_schema_drops_its_prose_and_records_where_it_is_from(copy: Path, tmp_path: Path) -> None:
-    schema: dict[str, Any] = json.loads((copy / ROOM / "schema.json").read_text())
-    stripped = (copy / ROOM / "schema.json").read_bytes()
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_taking_over_a_schema_drops_its_prose_and_records_where_it_is_from(
+    copy: Path, tmp_path: Path, protocol: str
+) -> None:
+    room = copy / ROOMS / f"v{protocol}"
+    schema: dict[str, Any] = json.loads((room / "schema.json").read_text())
+    stripped = (room / "schema.json").read_bytes()
     schema["description"] = "Prose."
-    schema["$defs"]["SessionMode"]["description"] = "Prose."
-    schema["$defs"]["SessionMode"]["properties"]["description"]["description"] = "Prose about a property."
+    schema["$defs"]["AuthMethodAgent"]["description"] = "Prose."
+    schema["$defs"]["AuthMethodAgent"]["properties"]["description"]["description"] = "Prose about a property."
     original = tmp_path / "original.json"
     original.write_text(json.dumps(schema, indent=4))
 
-    assert generate(copy, "--schema", str(original), "--version", "9.9.9").returncode == 0
+    assert generate(copy, "--schema", str(original), "--version", "9.9.9", "--protocol", protocol).returncode == 0
 
-    assert (copy / ROOM / "schema.json").read_bytes() == stripped
-    pin = json.loads((copy / ROOM / "schema.pin.json").read_text())
-    assert pin["version"] == "9.9.9"
+    assert (room / "schema.json").read_bytes() == stripped
+    pin = json.loads((room / "schema.pin.json").read_text())
+    assert (pin["version"], pin["file"]) == ("9.9.9", f"schema/v{protocol}/schema.json")
     assert pin["sha256"] == hashlib.sha256(original.read_bytes()).hexdigest()
 
 

@@ -10,7 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIGHT = ["content", "updates", "results", "requests", "methods"]
-HEAVY = ("pydantic", "pydantic_core", "acp_agent.protocol.v1._incoming", "acp_agent.protocol.v1._outgoing")
+HEAVY = (
+    "pydantic",
+    "pydantic_core",
+    "acp_agent.protocol.v1._incoming",
+    "acp_agent.protocol.v1._outgoing",
+    "acp_agent.protocol.v2._incoming",
+)
 
 
 def loaded_by(code: str) -> set[str]:
@@ -20,11 +26,17 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("module", LIGHT)
-def test_constructors_and_the_method_table_load_neither_pydantic_nor_models(module: str) -> None:
-    loaded = loaded_by(f"from acp_agent.protocol.v1 import {module}, PROTOCOL_VERSION, StopReason")
-    assert f"acp_agent.protocol.v1.{module}" in loaded
+def test_constructors_and_the_method_table_load_neither_pydantic_nor_models(module: str, version: str) -> None:
+    loaded = loaded_by(f"from acp_agent.protocol.{version} import {module}, PROTOCOL_VERSION, ToolKind")
+    assert f"acp_agent.protocol.{version}.{module}" in loaded
     assert [name for name in HEAVY if name in loaded] == []
+
+
+def test_version_1_does_not_load_version_2() -> None:
+    loaded = loaded_by("from acp_agent.protocol.v1 import content, updates, results, requests, methods, PromptRequest")
+    assert not [name for name in loaded if name.startswith("acp_agent.protocol.v2")]
 
 
 def test_what_an_agent_reads_does_not_load_what_it_writes() -> None:

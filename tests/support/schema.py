@@ -1,4 +1,4 @@
-"""Checks what the agent sends against the official schema of ACP v1 (the pinned copy in acp_agent/protocol/v1).
+"""Checks what the agent sends against the official schema of ACP (the pinned copies in acp_agent/protocol), v1 or v2.
 
 Stricter than the schema in one way: the schema lets unknown properties pass, and a message of ours must have none
 besides what `_meta` holds, so that a misspelt optional property cannot hide. It knows nothing of our models.
@@ -16,7 +16,7 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-SCHEMA_PATH = Path(__file__).parents[2] / "acp_agent" / "protocol" / "v1" / "schema.json"
+ROOMS = Path(__file__).parents[2] / "acp_agent" / "protocol"
 
 Schema = dict[str, Any]
 
@@ -25,11 +25,12 @@ class SchemaViolationError(AssertionError):
     """A message is not what the official schema says, or has a property which the schema does not declare."""
 
 
-def validate_outgoing(message: Mapping[str, Any], method: str | None = None) -> None:
+def validate_outgoing(message: Mapping[str, Any], method: str | None = None, *, version: int = 1) -> None:
     """Check one whole JSON-RPC message that the agent wrote.
 
     :param message: the parsed line: a response, a request to the client, or a notification.
     :param method: for a response with a result, the method of the request that it answers.
+    :param version: of the protocol.
     :raises SchemaViolationError: says where and what.
     """
     if message.get("jsonrpc") != "2.0":
@@ -39,62 +40,62 @@ def validate_outgoing(message: Mapping[str, Any], method: str | None = None) -> 
         _allow_only(message, keys, required={"method"}, optional={"id", "params"})
         name = str(message["method"])
         kind = "Request" if "id" in message else "Notification"
-        definition = _definition(name, kind, sides={"client", "protocol"})
-        _check(f"{name}: params", definition, message.get("params", {}))
+        definition = _definition(name, kind, version, sides={"client", "protocol"})
+        _check(f"{name}: params", definition, message.get("params", {}), version)
         if kind == "Request" and isinstance(message["id"], bool | None):
             raise SchemaViolationError(f"{name}: a request needs an id that is a string or an integer: {message!r}")
     elif "error" in message:
         _allow_only(message, keys, required={"id", "error"})
-        _check(f"{method or 'response'}: error", "Error", message["error"])
+        _check(f"{method or 'response'}: error", "Error", message["error"], version)
     else:
         _allow_only(message, keys, required={"id", "result"})
         if method is None:
             raise SchemaViolationError("a result can be judged only with the method that it answers")
-        validate_result(method, message["result"])
+        validate_result(method, message["result"], version=version)
 
 
-def validate_params(method: str, params: object) -> None:
+def validate_params(method: str, params: object, *, version: int = 1) -> None:
     """Check the params of a request or notification, in either direction.
 
     :raises SchemaViolationError: says where and what; also for a method that the schema does not have.
     """
-    kind = "Request" if (method, "Request") in _methods() else "Notification"
-    _check(f"{method}: params", _definition(method, kind), params)
+    kind = "Request" if (method, "Request") in _methods(version) else "Notification"
+    _check(f"{method}: params", _definition(method, kind, version), params, version)
 
 
-def validate_result(method: str, result: object) -> None:
+def validate_result(method: str, result: object, *, version: int = 1) -> None:
     """Check the result of a request, in either direction.
 
     :raises SchemaViolationError: says where and what; also for a method that the schema does not have.
     """
-    _check(f"{method}: result", _definition(method, "Response"), result)
+    _check(f"{method}: result", _definition(method, "Response", version), result, version)
 
 
-def validate_definition(name: str, value: object) -> None:
+def validate_definition(name: str, value: object, *, version: int = 1) -> None:
     """Check a value against one of the schema's `$defs`, such as `ContentBlock`.
 
     :raises SchemaViolationError: says where and what.
     """
-    _check(name, name, value)
+    _check(name, name, value, version)
 
 
-def official_errors(name: str, value: object) -> list[str]:
+def official_errors(name: str, value: object, *, version: int = 1) -> list[str]:
     """What the official schema alone, without our strictness, has against a value; empty where it is valid."""
-    validator = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": official_schema()["$defs"]})
+    validator = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": official_schema(version)["$defs"]})
     return [f"{error.json_path}: {error.message}" for error in _errors(validator, value)]
 
 
 @cache
-def official_schema() -> Schema:
+def official_schema(version: int = 1) -> Schema:
     """The pinned schema, as published but for its prose."""
-    return cast(Schema, json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+    return cast(Schema, json.loads((ROOMS / f"v{version}" / "schema.json").read_text(encoding="utf-8")))
 
 
-def _check(label: str, definition: str, value: object) -> None:
-    error = best_match(_errors(_validator(definition), value))
+def _check(label: str, definition: str, value: object, version: int) -> None:
+    error = best_match(_errors(_validator(definition, version), value))
     if error is not None:
         raise SchemaViolationError(f"{_place(label, error.absolute_path)}: {error.message[:500]}")
-    for path in _undeclared({"$ref": f"#/$defs/{definition}"}, value, ()):
+    for path in _undeclared({"$ref": f"#/$defs/{definition}"}, value, (), version):
         raise SchemaViolationError(f"{_place(label, path)}: the schema declares no such property")
 
 
@@ -108,19 +109,19 @@ def _errors(validator: Draft202012Validator, value: object) -> Iterator[Validati
 
 
 @cache
-def _methods() -> dict[tuple[str, str], tuple[str, str]]:
+def _methods(version: int) -> dict[tuple[str, str], tuple[str, str]]:
     """(method, Request | Response | Notification) -> (definition, the side which handles the method)."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, definition in official_schema()["$defs"].items():
+    for name, definition in official_schema(version)["$defs"].items():
         if "x-method" in definition:
             kind = next(kind for kind in ("Request", "Response", "Notification") if name.endswith(kind))
             found[definition["x-method"], kind] = (name, definition["x-side"])
     return found
 
 
-def _definition(method: str, kind: str, sides: set[str] | None = None) -> str:
+def _definition(method: str, kind: str, version: int, sides: set[str] | None = None) -> str:
     try:
-        name, side = _methods()[method, kind]
+        name, side = _methods(version)[method, kind]
     except KeyError:
         raise SchemaViolationError(f"the schema knows no {kind.lower()} called {method!r}") from None
     if sides is not None and side not in sides:
@@ -137,9 +138,11 @@ def _allow_only(
         raise SchemaViolationError(f"the message has undeclared members {sorted(extra)}: {dict(message)!r}")
 
 
-def _undeclared(schema: Schema, value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def _undeclared(
+    schema: Schema, value: Any, path: tuple[str | int, ...], version: int
+) -> Iterator[tuple[str | int, ...]]:
     """Paths of the properties that no part of the schema which applies to the value declares."""
-    parts = list(_applying(schema, value))
+    parts = list(_applying(schema, value, version))
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
         closed = any("properties" in part for part in parts)
@@ -149,25 +152,26 @@ def _undeclared(schema: Schema, value: Any, path: tuple[str | int, ...]) -> Iter
             if closed and not declared and not others:
                 yield (*path, key)
             for subschema in declared or [other for other in others if isinstance(other, dict)]:
-                yield from _undeclared(cast(Schema, subschema), member, (*path, key))
+                yield from _undeclared(cast(Schema, subschema), member, (*path, key), version)
     elif isinstance(value, list):
         for items in (part["items"] for part in parts if "items" in part):
             for index, item in enumerate(cast(list[Any], value)):
-                yield from _undeclared(items, item, (*path, index))
+                yield from _undeclared(items, item, (*path, index), version)
 
 
-def _applying(schema: Schema, value: Any) -> Iterator[Schema]:
+def _applying(schema: Schema, value: Any, version: int) -> Iterator[Schema]:
     """The schema itself and every part of it, through references and alternatives, that the value matches."""
     yield schema
     if "$ref" in schema:
-        yield from _applying(official_schema()["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)
+        definition = official_schema(version)["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+        yield from _applying(definition, value, version)
     for part in schema.get("allOf", []):
-        yield from _applying(part, value)
+        yield from _applying(part, value, version)
     for keyword in ("anyOf", "oneOf"):
         candidates = [part for part in schema.get(keyword, []) if _may_match(part, value)]
         for part in candidates:
-            if len(candidates) == 1 or _part_validator(json.dumps(part)).is_valid(value):
-                yield from _applying(part, value)
+            if len(candidates) == 1 or _part_validator(json.dumps(part), version).is_valid(value):
+                yield from _applying(part, value, version)
 
 
 def _may_match(part: Schema, value: Any) -> bool:
@@ -182,18 +186,18 @@ def _may_match(part: Schema, value: Any) -> bool:
 
 
 @cache
-def _validator(definition: str) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": _branching_definitions()})
+def _validator(definition: str, version: int) -> Draft202012Validator:
+    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": _branching_definitions(version)})
 
 
 @cache
-def _part_validator(part: str) -> Draft202012Validator:
-    return Draft202012Validator({**json.loads(part), "$defs": _branching_definitions()})
+def _part_validator(part: str, version: int) -> Draft202012Validator:
+    return Draft202012Validator({**json.loads(part), "$defs": _branching_definitions(version)})
 
 
 @cache
-def _branching_definitions() -> Schema:
-    definitions = copy.deepcopy(cast(Schema, official_schema()["$defs"]))
+def _branching_definitions(version: int) -> Schema:
+    definitions = copy.deepcopy(cast(Schema, official_schema(version)["$defs"]))
     for definition in definitions.values():
         if "discriminator" in definition:
             _branch_by_discriminator(definition)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
@@ -13,7 +12,8 @@ from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
-from acp_agent.server.bounds import bounded, cut, pieces
+from acp_agent.server.bounds import bounded, cut
+from acp_agent.server.client import WireClient
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from acp_agent.server.v1.presenter import Presenter, call_content, call_locations
@@ -24,20 +24,18 @@ from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
 from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
+from acp_agent.turn.updates import Update
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
 
-MAX_JOINED = 16_384
-"""Characters of neighbouring text deltas that are joined while the editor is slow."""
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
 
 _log = logging.getLogger(__name__)
 
 
-class EditorClient:
+class EditorClient(WireClient):
     """`SessionClient` over the wire.
 
     :param peer: the connection.
@@ -45,11 +43,9 @@ class EditorClient:
     """
 
     def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities) -> None:
-        self._peer = peer
-        self._session_id = session_id
+        super().__init__(peer, session_id)
         self._presenter = Presenter(capabilities)
         self._shows_notices = capabilities.notices
-        self._begun: set[str] = set()
         self._questions = EditorQuestions(peer, session_id, capabilities)
         self._files = EditorFiles(peer, session_id, capabilities)
         self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
@@ -74,34 +70,10 @@ class EditorClient:
         """Whether the editor has notices."""
         return self._shows_notices
 
-    async def show(self, update: Update) -> None:
-        """Send an update, if this editor is to be told."""
-        for whole in self._with_beginning(update):
-            for piece in pieces(whole):
-                wire = self._presenter.present(piece)
-                if wire is not None:
-                    await self._peer.notify(
-                        methods.SESSION_UPDATE, updates.session_update(self._session_id, wire), merge=_joined
-                    )
-            # Not before: a cancel may reach whoever waits for room in the queue.
-            match whole:
-                case CallAnnounced(call_id=id) | CompactionStarted(compaction_id=id):
-                    self._begun.add(id)
-                case CallFinished(call_id=id) | CompactionFinished(compaction_id=id):
-                    self._begun.discard(id)
-                case _:
-                    pass
-
-    def _with_beginning(self, update: Update) -> tuple[Update, ...]:
-        """The update; and what an editor must have seen before the end of a call or a compaction, where a cancel was
-        quicker. Editors show an update of what they do not know as a failure for ever."""
-        match update:
-            case CallFinished(replayed=False) if update.call_id not in self._begun:
-                return (replace(update, replayed=True),)
-            case CompactionFinished(replayed=False) if update.compaction_id not in self._begun:
-                return (CompactionStarted(update.compaction_id, ""), update)
-            case _:
-                return (update,)
+    def _present(self, update: Update) -> Iterator[JsonObject]:
+        wire = self._presenter.present(update)
+        if wire is not None:
+            yield wire
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
@@ -187,25 +159,3 @@ def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:
             return "allow_always"
         case _:
             return "reject_once"
-
-
-def _joined(before: JsonObject, after: JsonObject) -> JsonObject | None:
-    """Two neighbouring text deltas of one message as one, where they are that."""
-    first, second = before["update"], after["update"]
-    if not isinstance(first, dict) or not isinstance(second, dict) or before["sessionId"] != after["sessionId"]:
-        return None
-    kind = first["sessionUpdate"]
-    if kind != second["sessionUpdate"] or kind not in _JOINABLE:
-        return None
-    if first.get("messageId") != second.get("messageId") or first.get("compactionId") != second.get("compactionId"):
-        return None
-    old, new = first["content"], second["content"]
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return None
-    head, tail = old.get("text"), new.get("text")
-    if not isinstance(head, str) or not isinstance(tail, str) or len(head) + len(tail) > MAX_JOINED:
-        return None
-    return {**after, "update": {**second, "content": content.text_content(head + tail)}}
-
-
-_JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")

@@ -1,0 +1,81 @@
+"""The methods of ACP v2 that this agent speaks: who handles them, and the names of the models that it reads.
+
+Light: a model is loaded when it is asked for. Knows nothing of handlers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+import acp_agent.protocol.v2 as v2
+
+if TYPE_CHECKING:
+    from acp_agent.protocol.wire import WireModel
+
+Side: TypeAlias = Literal["agent", "client", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the table.
+
+    :ivar name: the method on the wire.
+    :ivar side: who handles it.
+    :ivar params: name of the params' definition in the schema; of a model as well, where the agent handles it.
+    :ivar result: name of the result's definition, or None for a notification; of a model as well, where the client
+        handles it.
+    """
+
+    name: str
+    side: Side
+    params: str
+    result: str | None = None
+
+    def params_model(self) -> type[WireModel]:
+        """Load the params' model."""
+        return cast("type[WireModel]", getattr(v2, self.params))
+
+
+INITIALIZE: Final = "initialize"
+AUTH_LOGIN: Final = "auth/login"
+AUTH_LOGOUT: Final = "auth/logout"
+SESSION_NEW: Final = "session/new"
+SESSION_RESUME: Final = "session/resume"
+SESSION_LIST: Final = "session/list"
+SESSION_CLOSE: Final = "session/close"
+SESSION_DELETE: Final = "session/delete"
+SESSION_PROMPT: Final = "session/prompt"
+SESSION_CANCEL: Final = "session/cancel"
+SESSION_SET_CONFIG_OPTION: Final = "session/set_config_option"
+TOOL_CALL_CANCEL: Final = "tool_call/cancel"
+TERMINAL_CANCEL: Final = "terminal/cancel"
+SESSION_UPDATE: Final = "session/update"
+SESSION_REQUEST_PERMISSION: Final = "session/request_permission"
+ELICITATION_CREATE: Final = "elicitation/create"
+ELICITATION_COMPLETE: Final = "elicitation/complete"
+CANCEL_REQUEST: Final = "$/cancel_request"
+
+METHODS: Final[dict[str, Method]] = {
+    method.name: method
+    for method in (
+        Method(INITIALIZE, "agent", "InitializeRequest", "InitializeResponse"),
+        Method(AUTH_LOGIN, "agent", "LoginAuthRequest", "LoginAuthResponse"),
+        Method(AUTH_LOGOUT, "agent", "LogoutAuthRequest", "LogoutAuthResponse"),
+        Method(SESSION_NEW, "agent", "NewSessionRequest", "NewSessionResponse"),
+        Method(SESSION_RESUME, "agent", "ResumeSessionRequest", "ResumeSessionResponse"),
+        Method(SESSION_LIST, "agent", "ListSessionsRequest", "ListSessionsResponse"),
+        Method(SESSION_CLOSE, "agent", "CloseSessionRequest", "CloseSessionResponse"),
+        Method(SESSION_DELETE, "agent", "DeleteSessionRequest", "DeleteSessionResponse"),
+        Method(SESSION_PROMPT, "agent", "PromptRequest", "PromptResponse"),
+        Method(SESSION_CANCEL, "agent", "CancelSessionNotification"),
+        Method(SESSION_SET_CONFIG_OPTION, "agent", "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse"),
+        Method(TOOL_CALL_CANCEL, "agent", "CancelToolCallRequest", "CancelToolCallResponse"),
+        Method(TERMINAL_CANCEL, "agent", "CancelTerminalRequest", "CancelTerminalResponse"),
+        Method(SESSION_UPDATE, "client", "UpdateSessionNotification"),
+        Method(SESSION_REQUEST_PERMISSION, "client", "RequestPermissionRequest", "RequestPermissionResponse"),
+        Method(ELICITATION_CREATE, "client", "CreateElicitationRequest", "CreateElicitationResponse"),
+        Method(ELICITATION_COMPLETE, "client", "CompleteElicitationNotification"),
+        Method(CANCEL_REQUEST, "both", "CancelRequestNotification"),
+    )
+}

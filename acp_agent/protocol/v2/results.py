@@ -1,0 +1,64 @@
+"""Constructors of the results of the agent's methods, as plain JSON objects.
+
+Methods without a row here (login, logout, close, delete, both kinds of cancel) are answered with `{}`. The rows of
+`session/list` and its answer are version 1's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acp_agent.protocol import JsonObject
+from acp_agent.protocol.v1.content import given
+from acp_agent.protocol.v2 import PROTOCOL_VERSION
+
+
+def initialize_result(*, info: JsonObject, capabilities: JsonObject, auth_methods: Sequence[JsonObject]) -> JsonObject:
+    """The answer to `initialize`.
+
+    :param info: made by version 1's `implementation`.
+    :param capabilities: made by `agent_capabilities`.
+    :param auth_methods: made by `agent_auth_method`.
+    """
+    return {
+        "protocolVersion": PROTOCOL_VERSION,
+        "info": info,
+        "capabilities": capabilities,
+        "authMethods": [*auth_methods],
+    }
+
+
+def agent_capabilities(
+    *, prompt: Sequence[str] = (), mcp: Sequence[str] = (), session: Sequence[str] = ()
+) -> JsonObject:
+    """What the agent can do beside the methods that every agent with sessions has.
+
+    :param prompt: of `image`, `audio`, `embeddedContext`.
+    :param mcp: of `stdio`, `http`.
+    :param session: of `delete`, `additionalDirectories`.
+    """
+    return {
+        "session": {
+            "prompt": {name: {} for name in prompt},
+            "mcp": {name: {} for name in mcp},
+            **{name: {} for name in session},
+        }
+    }
+
+
+def agent_auth_method(method_id: str, name: str, *, description: str | None = None) -> JsonObject:
+    """A way to sign in which the agent handles by itself in `auth/login`."""
+    return {"type": "agent", "methodId": method_id, "name": name, **given(description=description)}
+
+
+def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:
+    """The answer to `session/new` (with the id) and `session/resume` (without).
+
+    :param config_options: made by `content.config_select`.
+    """
+    return {**given(sessionId=session_id), "configOptions": [*config_options]}
+
+
+def prompt_result(message_id: str) -> JsonObject:
+    """The answer to `session/prompt`: the message that it became."""
+    return {"messageId": message_id}
