@@ -11,7 +11,8 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.protocol.v1 import PermissionOptionKind, content, methods, requests, updates
+from acp_agent.protocol.v1 import content, methods, requests, updates
+from acp_agent.server.asking import answer_of, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.v1.capabilities import Capabilities
@@ -22,15 +23,11 @@ from acp_agent.server.v1.terminals import EditorTerminals
 from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_commands import LocalCommands
-from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
-
-MAX_SUBJECT = 40
-"""Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +89,7 @@ class EditorClient(WireClient):
             locations=call_locations(view) or None,
             raw_input=bounded(arguments),
         )
-        return await self._ask(tool_call, _options(subject))
+        return await self._ask(tool_call, permission_options(subject))
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
         """Ask the user whether what a project brings may run.
@@ -108,7 +105,7 @@ class EditorClient(WireClient):
             content=[content.tool_content(content.text_content(cut(question.text)))],
             raw_input={"folders": [*question.projects]},
         )
-        return await self._ask(tool_call, [requests.permission_option(kind, name, kind) for kind, name in _TRUST])
+        return await self._ask(tool_call, trust_options())
 
     async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
         try:
@@ -124,24 +121,6 @@ class EditorClient(WireClient):
             ) from error
 
 
-_TRUST: tuple[tuple[PermissionOptionKind, str], ...] = (
-    ("allow_always", "Trust this folder until something in it changes"),
-    ("allow_once", "For this session"),
-    ("reject_once", "Not now"),
-)
-
-
-def _options(subject: str) -> list[JsonObject]:
-    """One option of each kind: some editors keep only the last of a kind."""
-    covered = subject if len(subject) <= MAX_SUBJECT else f"{subject[: MAX_SUBJECT - 1]}…"
-    named: tuple[tuple[PermissionOptionKind, str], ...] = (
-        ("allow_once", "Allow"),
-        ("allow_always", f"Always allow {' '.join(covered.split())}"),
-        ("reject_once", "Reject"),
-    )
-    return [requests.permission_option(kind, name, kind) for kind, name in named]
-
-
 def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:
     from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
     from acp_agent.protocol.wire import parse_result
@@ -149,13 +128,4 @@ def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:
     response = parse_result(RequestPermissionResponse, wire, methods.SESSION_REQUEST_PERMISSION)
     if isinstance(response.outcome, CancelledPermissionOutcome):
         return "cancelled"
-    chosen = response.outcome.option_id
-    if chosen not in offered:
-        raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
-    match chosen:
-        case "allow_once":
-            return "allow_once"
-        case "allow_always":
-            return "allow_always"
-        case _:
-            return "reject_once"
+    return answer_of(response.outcome.option_id, offered)

@@ -1,0 +1,56 @@
+"""What a user is offered when permission is asked for, and what the chosen option means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from acp_agent.errors import ToolError
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol.v1 import PermissionOptionKind, requests
+from acp_agent.tools.text import one_line
+from acp_agent.turn.permission import Answer
+
+MAX_SUBJECT = 40
+"""Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
+
+_TRUST: tuple[tuple[PermissionOptionKind, str], ...] = (
+    ("allow_always", "Trust this folder until something in it changes"),
+    ("allow_once", "For this session"),
+    ("reject_once", "Not now"),
+)
+
+
+def permission_options(subject: str) -> list[JsonObject]:
+    """One option of each kind: some editors keep only the last of a kind.
+
+    :param subject: what "always" would cover.
+    """
+    covered = subject if len(subject) <= MAX_SUBJECT else f"{subject[: MAX_SUBJECT - 1]}…"
+    named: tuple[tuple[PermissionOptionKind, str], ...] = (
+        ("allow_once", "Allow"),
+        ("allow_always", f"Always allow {' '.join(covered.split())}"),
+        ("reject_once", "Reject"),
+    )
+    return [requests.permission_option(kind, name, kind) for kind, name in named]
+
+
+def trust_options() -> list[JsonObject]:
+    """The same for what a project brings."""
+    return [requests.permission_option(kind, name, kind) for kind, name in _TRUST]
+
+
+def answer_of(chosen: str, offered: Collection[JsonValue]) -> Answer:
+    """What an option means.
+
+    :param offered: the ids of those that the user could choose.
+    :raises ToolError: it is none of them.
+    """
+    if chosen not in offered:
+        raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
+    match chosen:
+        case "allow_once":
+            return "allow_once"
+        case "allow_always":
+            return "allow_always"
+        case _:
+            return "reject_once"
