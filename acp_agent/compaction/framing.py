@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage, UserPart
@@ -50,6 +51,18 @@ def frame(pinned: str, summary: str, facts: str, *, recall: bool) -> tuple[Text,
 def is_made_afresh(part: UserPart) -> bool:
     """Whether this part of a compacted past is one that the next compaction makes again."""
     return isinstance(part, Text) and part.text.startswith(_MADE_AFRESH)
+
+
+def layer_of(part: object) -> Literal["pinned", "summary", "ledger"]:
+    """Which layer of a compacted past a part of it is.
+
+    :param part: one that `frame` made, or a provider's own compaction, which is the summary.
+    """
+    if not isinstance(part, Text) or part.text.startswith("<conversation_summary>\n"):
+        return "summary"
+    if part.text.startswith("<recorded_facts>\n"):
+        return "ledger"
+    return "pinned" if part.text.startswith("<carried_over>\n") else "summary"
 
 
 def summary_request(prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()) -> Text:

@@ -1,0 +1,358 @@
+"""From a session's log to what somebody looks at.
+
+A `Story` is fed one event after the other, so that a page can follow a log that grows; `view` says what it has come to.
+What the model saw is what `Context` makes of the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CompactionFailed,
+    ContextRestored,
+    ContextSwapped,
+    LoggedEvent,
+    PartialAnswer,
+    SummaryDropped,
+    ToolReturned,
+    TurnEnded,
+    TurnRefused,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
+from acp_agent.inspection.blocks import blocks_after, blocks_before
+from acp_agent.inspection.telling import told_of
+from acp_agent.inspection.texts import arguments_text, first_line, listed, message_text, parts_text
+from acp_agent.inspection.views import (
+    Compaction,
+    Inspection,
+    Item,
+    ItemKind,
+    Part,
+    Point,
+    PointKind,
+    Status,
+    Step,
+    Totals,
+    Turn,
+)
+
+_BEFORE_THE_FIRST = "Before the first prompt"
+
+
+def inspected(events: Iterable[LoggedEvent]) -> Inspection:
+    """What a whole log has come to.
+
+    :param events: from its first entry on.
+    """
+    story = Story()
+    for logged in events:
+        story.feed(logged)
+    return story.view()
+
+
+@dataclass(slots=True)
+class _OpenTurn:
+    """A turn while its items come."""
+
+    number: int
+    seq: int
+    at: int
+    title: str
+    items: list[Item]
+    ended: int | None = None
+    stop_reason: str = ""
+    error: str = ""
+
+    def view(self) -> Turn:
+        return Turn(
+            self.number,
+            self.seq,
+            self.at,
+            self.title,
+            tuple(self.items),
+            self.ended,
+            self.stop_reason,
+            self.error,
+        )
+
+
+class Story:
+    """What is known of a session so far.
+
+    :ivar head: seq of the last event that it was fed.
+    """
+
+    def __init__(self) -> None:
+        self.head = 0
+        self._context = Context()
+        self._began = self._at = 0
+        self._turns: list[_OpenTurn] = []
+        self._steps: list[Step] = []
+        self._points: list[Point] = []
+        self._compactions: list[Compaction] = []
+        self._calls: dict[str, tuple[_OpenTurn, int]] = {}
+
+    def feed(self, logged: LoggedEvent) -> None:
+        """Go on with the next entry of the log."""
+        before = self._context
+        self._context = before.apply(logged)
+        self.head, self._at = logged.seq, logged.at
+        self._began = self._began or logged.at
+        if isinstance(logged.event, UserPrompted) or not self._turns:
+            self._begin_turn(logged)
+        self._take(logged, before)
+
+    def view(self) -> Inspection:
+        """What it has come to."""
+        turns = tuple(turn.view() for turn in self._turns)
+        if (partial := self._partial_item()) is not None:
+            turns = (*turns[:-1], replace(turns[-1], items=(*turns[-1].items, partial)))
+        context = self._context
+        return Inspection(
+            cwd=context.cwd,
+            title=context.title or next((turn.title for turn in turns if turn.number), ""),
+            model=context.model,
+            mode=context.mode,
+            began=self._began,
+            ended=self._at,
+            head=self.head,
+            turns=turns,
+            steps=tuple(self._steps),
+            points=tuple(self._points),
+            compactions=tuple(self._compactions),
+            totals=self._totals(turns),
+        )
+
+    # ------------------------------------------------------------------------------------------ events
+
+    def _begin_turn(self, logged: LoggedEvent) -> None:
+        event = logged.event
+        if not isinstance(event, UserPrompted):
+            self._turns.append(_OpenTurn(0, logged.seq, logged.at, _BEFORE_THE_FIRST, []))
+            return
+        number = self._turns[-1].number + 1 if self._turns else 1
+        title = first_line(parts_text(event.shown)) or "(empty prompt)"
+        self._turns.append(_OpenTurn(number, logged.seq, logged.at, title, []))
+
+    def _take(self, logged: LoggedEvent, before: Context) -> None:
+        event = logged.event
+        match event:
+            case UserPrompted():
+                parts = [Part("Prompt", parts_text(event.shown))]
+                if event.sent:
+                    parts.append(Part("As the model reads it", parts_text(event.sent)))
+                self._add(logged, "prompt", f"Recipe {event.recipe}" if event.recipe else "Prompt", *parts)
+            case PartialAnswer():
+                pass  # the context has it
+            case AssistantAnswered():
+                self._answered(logged, event.message)
+            case ToolReturned():
+                self._returned(logged, event)
+            case TurnEnded():
+                turn = self._turns[-1]
+                turn.ended, turn.stop_reason, turn.error = logged.at, event.stop_reason, event.error or ""
+            case TurnRefused():
+                self._add(logged, "refused", f"Refused: what began at entry {event.from_seq} left the context")
+                self._point(logged, self._context.baseline, "restored")
+            case ContextSwapped():
+                self._swapped(logged, event, before)
+            case ContextRestored():
+                self._restored(logged, event)
+            case CompactionFailed():
+                cost = _cost(event.usage)
+                self._compacted(
+                    logged,
+                    Compaction(
+                        self._next_compaction(),
+                        event.compaction_id,
+                        logged.seq,
+                        logged.at,
+                        event.trigger,
+                        event.status,
+                        cost=cost,
+                        error=event.error or "",
+                    ),
+                )
+            case SummaryDropped():
+                self._add(logged, "note", "A summary that was prepared was not used", cost=_cost(event.usage))
+            case _:
+                told = told_of(event)
+                self._add(logged, told.kind, told.title, *told.parts)
+
+    def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
+        turn, cost = self._turns[-1], _cost(message.usage)
+        if message.usage is not None:
+            usage = message.usage
+            self._steps.append(
+                Step(
+                    len(self._steps) + 1,
+                    logged.seq,
+                    turn.number,
+                    message.model,
+                    usage.input_tokens,
+                    usage.cache_read_tokens,
+                    usage.cache_write_tokens,
+                    usage.output_tokens,
+                    usage.cost,
+                )
+            )
+            self._point(logged, usage.total_tokens, "counted", message.model)
+        else:
+            self._point(logged, used_tokens(self._context, 0), "estimated", message.model)
+        ending = "" if message.stop_reason in ("end_turn", "tool_use") else f" ({message.stop_reason})"
+        said = False
+        for part in message.parts:
+            match part:
+                case Text():
+                    self._add(logged, "answer", f"Answer{ending}", Part("Text", part.text), cost=0.0 if said else cost)
+                    said = True
+                case Thinking():
+                    if part.text:
+                        self._add(logged, "thought", "Thought", Part("Text", part.text))
+                case ToolCall():
+                    arguments = Part("Arguments", arguments_text(part))
+                    self._add(logged, "call", part.name, arguments, status="open", cost=0.0 if said else cost)
+                    self._calls[part.id] = (turn, len(turn.items) - 1)
+                    said = True
+        if not said:
+            self._add(logged, "answer", f"Answer without a text{ending}", cost=cost)
+
+    def _returned(self, logged: LoggedEvent, event: ToolReturned) -> None:
+        result, view = event.result, event.view
+        status: Status = "failed" if result.is_error else "completed"
+        parts = [Part("Result", message_text(result))]
+        if view.diffs:
+            parts.append(Part("Changed files", listed([diff.path for diff in view.diffs])))
+        called = self._calls.pop(result.call_id, None)
+        if called is None:  # its call is in no log that we were fed
+            self._add(logged, "call", first_line(view.title), *parts, status=status)
+            return
+        turn, index = called
+        item = turn.items[index]
+        turn.items[index] = replace(
+            item,
+            title=f"{item.title}: {first_line(view.title)}" if view.title else item.title,
+            parts=(*item.parts, *parts),
+            status=status,
+            milliseconds=max(0, logged.at - item.at),
+        )
+
+    def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
+        receipt = swap.receipt
+        notes = list(receipt.notes)
+        if receipt.unverified:
+            notes.insert(0, f"Not found in the conversation: {', '.join(receipt.unverified)}")
+        if receipt.missing:
+            notes.insert(0, f"Sections that the summary lacks: {', '.join(receipt.missing)}")
+        self._compacted(
+            logged,
+            Compaction(
+                self._next_compaction(),
+                swap.compaction_id,
+                logged.seq,
+                logged.at,
+                swap.trigger,
+                "completed",
+                swap.strategy,
+                swap.recipe,
+                swap.tokens_before,
+                swap.tokens_after,
+                receipt.seconds,
+                receipt.waited,
+                receipt.requests,
+                receipt.cached,
+                _cost(swap.usage),
+                notes=tuple(notes),
+                before=blocks_before(before, swap),
+                after=blocks_after(self._context, swap),
+            ),
+            *((Part("Summary", swap.summary),) if swap.summary else ()),
+        )
+
+    def _restored(self, logged: LoggedEvent, event: ContextRestored) -> None:
+        self._compactions = [
+            replace(each, undone=logged.seq) if each.seq == event.undone else each for each in self._compactions
+        ]
+        self._add(logged, "undo", "Compaction undone")
+        self._point(logged, event.tokens, "restored")
+
+    # ------------------------------------------------------------------------------------------ pieces
+
+    def _compacted(self, logged: LoggedEvent, compaction: Compaction, *parts: Part) -> None:
+        index = len(self._compactions)
+        self._compactions.append(compaction)
+        if compaction.status == "completed":
+            title = f"Compaction {compaction.number}: {compaction.tokens_before:,} → {compaction.tokens_after:,} tokens"
+            for tokens in (compaction.tokens_before, compaction.tokens_after):
+                self._point(logged, tokens, "compacted", compaction=index)
+        else:
+            title = f"Compaction {compaction.number} {compaction.status}"
+        if compaction.error:
+            parts = (*parts, Part("Error", compaction.error))
+        item = Item(
+            logged.seq,
+            logged.at,
+            "compaction",
+            title,
+            parts,
+            compaction.status,
+            round(compaction.seconds * 1000) or None,
+            compaction.cost,
+            index,
+        )
+        self._turns[-1].items.append(item)
+
+    def _next_compaction(self) -> int:
+        return len(self._compactions) + 1
+
+    def _add(
+        self, logged: LoggedEvent, kind: ItemKind, title: str, *parts: Part, status: Status = "", cost: float = 0.0
+    ) -> None:
+        self._turns[-1].items.append(Item(logged.seq, logged.at, kind, title, parts, status, cost=cost))
+
+    def _point(
+        self, logged: LoggedEvent, tokens: int, kind: PointKind, model: str = "", compaction: int | None = None
+    ) -> None:
+        self._points.append(Point(logged.seq, len(self._steps), tokens, kind, model or self._context.model, compaction))
+
+    def _partial_item(self) -> Item | None:
+        """The answer that streams right now."""
+        partial = self._context.partial
+        if partial is None or not (partial.text or partial.thinking):
+            return None
+        parts = (Part("Thought", partial.thinking), Part("Text", partial.text))
+        return Item(
+            self.head, self._at, "answer", "Answer, not complete", tuple(part for part in parts if part.text), "open"
+        )
+
+    def _totals(self, turns: tuple[Turn, ...]) -> Totals:
+        steps = self._steps
+        calls = [item for turn in turns for item in turn.items if item.kind == "call"]
+        read, sent = sum(step.cache_read for step in steps), sum(map(prompt_tokens, steps))
+        return Totals(
+            steps=len(steps),
+            calls=len(calls),
+            failed_calls=sum(call.status == "failed" for call in calls),
+            input=sum(step.input for step in steps),
+            cache_read=read,
+            cache_write=sum(step.cache_write for step in steps),
+            output=sum(step.output for step in steps),
+            cost=sum(turn.cost for turn in turns),
+            compaction_cost=sum(each.cost for each in self._compactions),
+            cache_share=read / sent if sent else None,
+        )
+
+
+def prompt_tokens(step: Step) -> int:
+    """All that was sent with a step, cached or not."""
+    return step.input + step.cache_read + step.cache_write
+
+
+def _cost(usage: Usage | None) -> float:
+    return usage.cost if usage is not None and usage.cost is not None else 0.0

@@ -1,0 +1,95 @@
+"""Events that are a line in the story and nothing more: what the agent and hooks said, settings, pins, the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from acp_agent.conversation.events import (
+    ContextAdded,
+    ContinuationAsked,
+    EditsUndone,
+    InstructionsLoaded,
+    MessageSupplied,
+    ModeChanged,
+    ModelChanged,
+    NoteAdded,
+    PermissionGranted,
+    PinRemoved,
+    PlanChanged,
+    SessionStarted,
+    TextPinned,
+    ThoughtLevelChanged,
+    TitleChanged,
+)
+from acp_agent.inspection.texts import listed, message_text
+from acp_agent.inspection.views import ItemKind, Part
+
+PlainEvent: TypeAlias = (
+    ContextAdded
+    | ContinuationAsked
+    | EditsUndone
+    | InstructionsLoaded
+    | MessageSupplied
+    | ModeChanged
+    | ModelChanged
+    | NoteAdded
+    | PermissionGranted
+    | PinRemoved
+    | PlanChanged
+    | SessionStarted
+    | TextPinned
+    | ThoughtLevelChanged
+    | TitleChanged
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What there is to say of an event."""
+
+    kind: ItemKind
+    title: str
+    parts: tuple[Part, ...] = ()
+
+
+def told_of(event: PlainEvent) -> Told:
+    """The line of an event."""
+    match event:
+        case NoteAdded(text=text):
+            return Told("note", "Told the user", (Part("Text", text),))
+        case ContextAdded(sent=text):
+            return Told("hook", "A hook added a text", (Part("Text", text),))
+        case ContinuationAsked(sent=text):
+            return Told("hook", "The model was asked to go on", (Part("Text", text),))
+        case MessageSupplied(message=message):
+            return Told("hook", "A hook supplied a message", (Part("Message", message_text(message)),))
+        case EditsUndone():
+            return Told(
+                "undo", "Edits of a turn undone", (Part("Files", listed(event.paths)), Part("Text", event.sent))
+            )
+        case TextPinned():
+            return Told("pin", f"Pin {event.number}", (Part("Text", event.text),))
+        case PinRemoved():
+            return Told("pin", f"Pin {event.number} taken back", (Part("Text", event.sent),))
+        case PlanChanged():
+            entries = listed([f"[{entry.status}] {entry.content}" for entry in event.entries])
+            return Told("plan", "Plan", (Part("Entries", entries),))
+        case SessionStarted():
+            folders = listed((event.cwd, *event.additional_directories))
+            return Told("setting", "Session started", (Part("Folders", folders),))
+        case InstructionsLoaded():
+            sources = (Part("Files", listed(event.sources)),) if event.sources else ()
+            return Told("setting", "Instructions loaded", (*sources, Part("System prompt", event.text)))
+        case ModeChanged():
+            return Told("setting", f"Mode: {event.mode}")
+        case ModelChanged():
+            return Told("setting", f"Model: {event.model}")
+        case ThoughtLevelChanged():
+            return Told("setting", f"Thought level: {event.level}")
+        case PermissionGranted():
+            return Told("setting", f"Allowed for the session: {event.subject}")
+        case TitleChanged():
+            return Told("setting", f"Title: {event.title}")
+        case _:
+            assert_never(event)
