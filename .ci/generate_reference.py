@@ -406,6 +406,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.compact": partial(options, "compact"),
     "cli.compact-eval": partial(options, "compact-eval"),
     "cli.sessions-rm": partial(options, "sessions", "rm"),
+    "cli.inspect": partial(options, "inspect"),
     "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.trust": partial(options, "trust"),
     "cli.permissions-revoke": partial(options, "permissions", "revoke"),

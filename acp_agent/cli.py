@@ -13,6 +13,9 @@ from acp_agent.schemas import SCHEMA_NAMES
 
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
 
+_SESSION = "its id, or the beginning of it; the newest session of this directory where none is given"
+_ADDRESS = "127.0.0.1:0"
+
 
 def main(argv: Sequence[str]) -> int:
     """Run a command.
@@ -99,6 +102,19 @@ def build_parser() -> argparse.ArgumentParser:
     actions = sessions.add_subparsers(dest="action", metavar="ACTION")
     remove = actions.add_parser("rm", help="remove sessions with their history, for good")
     remove.add_argument("ids", nargs="+", metavar="ID", help="as `acp-agent sessions` lists it; may be repeated")
+
+    inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")
+    inspect.add_argument("session", nargs="?", metavar="SESSION", help=_SESSION)
+    where = inspect.add_mutually_exclusive_group()
+    where.add_argument("-o", "--output", metavar="FILE", help="the file to write (`SESSION.html` in this directory)")
+    where.add_argument(
+        "--serve",
+        nargs="?",
+        const=_ADDRESS,
+        metavar="HOST:PORT",
+        help="show it to this machine's browser instead, and follow the session while it goes on; a free port of "
+        "127.0.0.1 where none is given",
+    )
 
     _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
 

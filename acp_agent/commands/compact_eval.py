@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 
 from acp_agent.app import RECIPES, open_database, start_logging_at_home
+from acp_agent.commands.choosing import matching, session_ids
 from acp_agent.compaction.evaluation.importers import own, read_recording
 from acp_agent.compaction.evaluation.measure import Measurement, measure, size
 from acp_agent.compaction.evaluation.methods import Method, Model, PolicyMethod, TailMethod, strategy_methods
@@ -38,7 +39,6 @@ from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import CompactionOptions, Known, Recipe, Share
 from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
 from acp_agent.storage.sqlite import SqliteStore
-from acp_agent.storage.store import SessionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,10 @@ async def _recordings(arguments: argparse.Namespace, env: Mapping[str, str]) -> 
     if not names or len(found) < len(names):
         store = await _store(arguments.database, env)
         try:
-            ids = await _session_ids(store)
+            ids = await session_ids(store)
             for name in names or ids:
                 if name not in found:
-                    session_id = _matching(name, ids)
+                    session_id = matching(name, ids, or_file=True)
                     events = [event async for event in store.events(session_id)]
                     recording = own.from_log(events, session_id)
                     if recording.entries:
@@ -155,27 +155,6 @@ async def _store(database: str | None, env: Mapping[str, str]) -> SqliteStore:
             f"{database}: there is no such database. The agent's own is sessions.db in its home directory."
         )
     return await SqliteStore.open(Path(path))
-
-
-async def _session_ids(store: SessionStore) -> list[str]:
-    ids: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await store.list(cursor=cursor)
-        ids += [record.session_id for record in page.sessions]
-        cursor = page.next_cursor
-        if cursor is None:
-            return ids
-
-
-def _matching(name: str, ids: Sequence[str]) -> str:
-    """The one session that has this id, or whose id begins so."""
-    fitting = [name] if name in ids else [each for each in ids if each.startswith(name)]
-    if not fitting:
-        raise AgentError(f"{name!r} is neither a file nor a session. `acp-agent sessions` lists the sessions.")
-    if len(fitting) > 1:
-        raise AgentError(f"{name!r} is the beginning of {len(fitting)} sessions' ids: write more of it.")
-    return fitting[0]
 
 
 # ---------------------------------------------------------------------------------------------- recipes

@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import anyio
 
 from acp_agent.app import build_services, open_database, start_logging_at_home
+from acp_agent.commands.choosing import current_directory
 from acp_agent.commands.client import TerminalClient
+from acp_agent.commands.terminal import aside
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.conversation.messages import Text
@@ -76,13 +77,13 @@ async def _prompt(
 
 def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
     if stop == "refusal":
-        _aside(
+        aside(
             "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay "
             "in the session's history."
         )
     after = _size(session)
     change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
-    _aside(f"{session.session_id}: {change} ({stop})")
+    aside(f"{session.session_id}: {change} ({stop})")
 
 
 async def _is_worth_keeping(arguments: argparse.Namespace, session: Session, stop: str) -> bool:
@@ -94,10 +95,6 @@ async def _is_worth_keeping(arguments: argparse.Namespace, session: Session, sto
         return True
     prompts = [logged.event async for logged in session.host.events() if isinstance(logged.event, UserPrompted)]
     return any(prompt.sent != () for prompt in prompts) or bool(prompts and stop not in ("error", "cancelled"))
-
-
-def _aside(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _words(arguments: argparse.Namespace) -> str:
@@ -118,24 +115,17 @@ async def _session(
 ) -> Session:
     session_id: str | None = arguments.session_id
     if arguments.follow:
-        cwd = _cwd()
+        cwd = current_directory()
         page = await store.list(cwd=cwd, limit=1)
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd} to follow. `acp-agent sessions` lists all of them.")
         session_id = page.sessions[0].session_id
     if session_id is None:
-        session = await manager.new(_cwd(), (), lambda _: client)
+        session = await manager.new(current_directory(), (), lambda _: client)
     else:
         record = await store.record(session_id)
         session = await manager.open(session_id, record.cwd, record.additional_directories, lambda _: client)
     return session
-
-
-def _cwd() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError as error:
-        raise AgentError("The current directory does not exist any more; change to another one.") from error
 
 
 async def _prepare(arguments: argparse.Namespace, session: Session, words: str) -> str:

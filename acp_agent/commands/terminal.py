@@ -50,6 +50,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     return _end(stop.status)
 
 
+def aside(text: str) -> None:
+    """Print something for the person beside what the command prints: on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def _end(status: int) -> NoReturn:
     """End the process without waiting for threads: one may be loading an SDK, another still wait for an answer that
     somebody was to type."""

@@ -117,7 +117,7 @@ class Story:
         return Inspection(
             cwd=context.cwd,
             title=context.title or next((turn.title for turn in turns if turn.number), ""),
-            model=context.model,
+            model=context.model or (self._steps[-1].model if self._steps else ""),
             mode=context.mode,
             began=self._began,
             ended=self._at,

@@ -1,0 +1,147 @@
+"""`acp-agent inspect`: which session, where to, and what is needed besides its log."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+
+from acp_agent.app import open_database
+from acp_agent.commands.choosing import chosen_session
+from acp_agent.commands.inspect.data import Texts, page_data
+from acp_agent.commands.inspect.live import Address, serve
+from acp_agent.commands.inspect.page import MARK, html_page
+from acp_agent.commands.inspect.plot import plot
+from acp_agent.commands.inspect.safe import safe_for
+from acp_agent.commands.terminal import aside
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.config import Settings, load_settings
+from acp_agent.errors import AgentError, ConfigError
+from acp_agent.inspection.story import Story
+from acp_agent.inspection.views import Inspection, ModelLines
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.protocol import JsonObject
+from acp_agent.storage.store import SessionStore
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Write the page, or show it until ctrl-c.
+
+    :returns: 0.
+    :raises AgentError: there is no such session, the file is somebody else's, or the address is not on loopback.
+    """
+    env = os.environ
+    address = Address.read(arguments.serve) if arguments.serve is not None else None
+    store = await open_database(env)
+    try:
+        record = await chosen_session(store, arguments.session)
+        looked_at = LookedAt(store, record.session_id, env, settings_of(env, record.cwd))
+        if address is None:
+            path = Path(arguments.output or f"{record.session_id}.html")
+            _write(path, await looked_at.page())
+            print(path)
+            return 0
+        looked_at.live = True
+        async with anyio.create_task_group() as tasks:
+            print(await tasks.start(serve, address, looked_at), flush=True)
+            aside("The page follows the session. Ctrl-c ends it.")
+        return 0
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()
+
+
+class LookedAt:
+    """A session that is looked at, as far as its log has been read.
+
+    :ivar live: whether its page asks for what is new.
+    """
+
+    def __init__(self, store: SessionStore, session_id: str, env: Mapping[str, str], settings: Settings | None) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._settings = settings
+        self._registry = Registry(settings, env) if settings is not None else None
+        self._story = Story()
+        self._texts = Texts(safe_for(env))
+        self._reading = anyio.Lock()
+        self.live = False
+
+    async def head(self) -> int:
+        """Seq of the last entry of the log."""
+        return (await self._store.record(self._session_id)).head
+
+    async def page(self) -> str:
+        """The page as it is now."""
+        return html_page(await self._read(), live=self.live)
+
+    async def data(self) -> str:
+        """What is in it, as JSON."""
+        return json.dumps(await self._read(), separators=(",", ":"))
+
+    async def _read(self) -> JsonObject:
+        async with self._reading:
+            async for logged in self._store.events(self._session_id, self._story.head):
+                self._story.feed(logged)
+        seen = self._story.view()
+        return page_data(seen, self._session_id, plot(seen, self._lines(seen), self._texts.safe), self._texts)
+
+    def _lines(self, seen: Inspection) -> dict[str, ModelLines]:
+        if self._settings is None or self._registry is None:
+            return {}
+        return model_lines(self._settings, self._registry, {point.model for point in seen.points})
+
+
+def settings_of(env: Mapping[str, str], cwd: str) -> Settings | None:
+    """The configuration as it is now; None where it cannot be read, or is not of this machine, which is told."""
+    try:
+        return load_settings(env, Path(cwd), providers=BUILT_IN_PROVIDERS)
+    except ConfigError as error:
+        aside(f"Shown without the lines of the thresholds: {error}")
+        return None
+
+
+def model_lines(settings: Settings, registry: Registry, models: Iterable[str]) -> dict[str, ModelLines]:
+    """Where compactions are due, as the configuration has it now, without asking a provider.
+
+    :param models: `provider/model`; those of providers that there are no more have no lines.
+    """
+    lines: dict[str, ModelLines] = {}
+    for name in models:
+        with suppress(ConfigError):
+            window, profile = registry.context_window(name), registry.profile(name)
+            usable = TokenBudget(window, min(profile.max_output_tokens, window // 2)).usable
+            wanted = settings.compaction_for(name)
+            threshold = int(usable * wanted.threshold) if wanted.auto else None
+            prepare = int(usable * wanted.prepare) if wanted.prepare is not None else None
+            lines[name] = ModelLines(window, threshold, prepare)
+    return lines
+
+
+def _write(path: Path, page: str) -> None:
+    """Put the page there, for the user alone; only in the place of another such page.
+
+    :raises AgentError: there is something else, or it cannot be written.
+    """
+    try:
+        if os.path.lexists(path):
+            with path.open(encoding="utf-8", errors="replace") as file:
+                if file.read(len(MARK)) != MARK:
+                    raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(page)
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise AgentError(f"{path} cannot be written ({error.strerror}).") from error

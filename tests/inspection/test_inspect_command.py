@@ -1,0 +1,122 @@
+"""`acp-agent inspect`, as a person types it, and who is answered by the page that it serves."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.conversation.events import SessionStarted
+from acp_agent.storage.sqlite import SqliteStore
+from support.logs import LogBuilder
+from support.terminal import at_a_terminal, run_command
+
+
+@asynccontextmanager
+async def store_of(home: Path, *sessions: str) -> AsyncGenerator[SqliteStore]:
+    """The store of the agent that `run_command` runs, with sessions of `home` in it."""
+    (home / "state").mkdir(mode=0o700)
+    store = await SqliteStore.open(home / "state" / "sessions.db")
+    try:
+        for session in sessions:
+            log = LogBuilder(cwd=str(home))
+            log.prompt(f"This is {session}")
+            log.step("Fine.")
+            await store.create(session, str(home), (), log.events)
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def test_the_newest_session_of_the_directory_is_written_for_the_user_alone(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_old", "sess_new") as store:
+        await store.create("sess_elsewhere", "/elsewhere", (), [SessionStarted("/elsewhere")])
+    ran = await run_command(tmp_path, "inspect")
+    assert (ran.code, ran.out, ran.err) == (0, "sess_new.html\n", "")
+    page = tmp_path / "sess_new.html"
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert "This is sess_new" in page.read_text()
+
+    named = await run_command(tmp_path, "inspect", "sess_o", "-o", "other.html")
+    assert (named.code, named.out) == (0, "other.html\n")
+    assert "This is sess_old" in (tmp_path / "other.html").read_text()
+    assert (await run_command(tmp_path, "inspect", "sess_n", "-o", "other.html")).code == 0
+    assert "This is sess_new" in (tmp_path / "other.html").read_text()
+
+
+async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_1", "sess_2"):
+        pass
+    (tmp_path / "index.html").write_text("<html>Mine.</html>")
+    ran = await run_command(tmp_path, "inspect", "sess_1", "-o", "index.html")
+    assert (ran.code, ran.out) == (1, "")
+    assert "no page of this command" in ran.err
+    assert (tmp_path / "index.html").read_text() == "<html>Mine.</html>"
+    assert "no session" in (await run_command(tmp_path, "inspect", "sess_9")).err
+    assert "2 sessions' ids" in (await run_command(tmp_path, "inspect", "sess_")).err
+    assert "cannot be written" in (await run_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
+
+
+async def test_a_configuration_that_cannot_be_read_costs_the_lines_and_not_the_page(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_1"):
+        pass
+    (tmp_path / "state" / "config.yaml").write_text("compaction: {threshold: many}\n")
+    ran = await run_command(tmp_path, "inspect")
+    assert (ran.code, ran.out) == (0, "sess_1.html\n")
+    assert "without the lines" in ran.err
+
+
+async def asked(port: int, request: str) -> str:
+    """What the page's server answers, to its end."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(request.encode())
+        answer = b""
+        try:
+            while True:
+                answer += await stream.receive()
+        except anyio.EndOfStream:
+            return answer.decode()
+
+
+async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it(tmp_path: Path) -> None:
+    async with (
+        store_of(tmp_path, "sess_1") as store,
+        at_a_terminal(tmp_path, "inspect", "--serve", "localhost:0", env={}) as person,
+    ):
+        with anyio.fail_after(30):
+            await person.until("Ctrl-c ends it.")
+            address = person.shown.split()[0]
+            port, word = int(address.split(":")[2].partition("/")[0]), address.rstrip("/").rpartition("/")[2]
+            for name in ("127.0.0.1", "localhost"):
+                page = await asked(port, f"GET /{word}/ HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n")
+                assert page.startswith("HTTP/1.1 200 OK\r\n")
+                assert "This is sess_1" in page
+                assert "connect-src &#x27;self&#x27;" in page
+                assert "no-store" in page
+            own = f"Host: 127.0.0.1:{port}\r\n"
+            for refused, request in {
+                "421": f"GET /{word}/ HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n",
+                "421 ": f"GET /{word}/ HTTP/1.1\r\n\r\n",
+                "421  ": f"GET /{word}/ HTTP/1.1\r\n{own}Host: evil.example\r\n\r\n",
+                "404": f"GET / HTTP/1.1\r\n{own}\r\n",
+                "404 ": f"GET /{word[:-1]}x/ HTTP/1.1\r\n{own}\r\n",
+                "404  ": f"GET /{word}/other HTTP/1.1\r\n{own}\r\n",
+                "405": f"POST /{word}/ HTTP/1.1\r\n{own}\r\n",
+            }.items():
+                answer = await asked(port, request)
+                assert answer.startswith(f"HTTP/1.1 {refused.strip()} ")
+                assert "sess_1" not in answer
+            assert await asked(port, "GET /" + "x" * 20_000) == ""
+            await store.delete("sess_1")
+            assert (await asked(port, f"GET /{word}/data HTTP/1.1\r\n{own}\r\n")).startswith("HTTP/1.1 410 ")
+
+
+@pytest.mark.parametrize("text", ["", "[::2]:80", "127.0.0.1:70000"])
+async def test_an_address_that_is_none_is_said_to_be_none(tmp_path: Path, text: str) -> None:
+    ran = await run_command(tmp_path, "inspect", "--serve", text)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("acp-agent: ")

@@ -1,0 +1,191 @@
+"""The page of a session: whatever is in the session, the page is ours alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.commands.inspect.data import Texts, page_data
+from acp_agent.commands.inspect.page import html_page
+from acp_agent.commands.inspect.plot import HEIGHT, WIDTH, plot, thinned
+from acp_agent.commands.inspect.safe import safe_for
+from acp_agent.conversation.events import CompactionFailed, LoggedEvent, TitleChanged
+from acp_agent.conversation.messages import Usage
+from acp_agent.inspection.story import inspected
+from acp_agent.inspection.views import ModelLines, Point
+from support.logs import LogBuilder, legal_logs
+
+HOSTILE = (
+    "</script><script>bad()</script>",
+    '"><img src=x onerror=bad()>',
+    "' onload='bad()",
+    "<!-- <script> ]]>",
+    "@@SCRIPT@@ @@DATA@@",
+    "\x1b[31mred\x1b]8;;http://bad\x07link\x1b]8;;\x07\x00\x07",
+    "\ud800 half",
+    "\u202etxt.exe",
+    "javascript:bad()",
+    "\u2028\u2029",
+)
+LINES = {"scripted/one": ModelLines(1_000, 800, 700)}
+SECRET = "very-secret-value"
+ENV = {"SHOP_API_KEY": SECRET}
+
+
+class Structure(HTMLParser):
+    """The elements of a page with their attributes, and what is in its data block."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[tuple[str, str | None], ...]]] = []
+        self.data = ""
+        self._in_data = False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(attrs)))
+        self._in_data = ("id", "data") in attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_data = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_data:
+            self.data += data
+
+
+def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple[str, dict[str, Any]]:
+    """The page of a log, and what was put into it."""
+    seen, texts = inspected(log), Texts(safe_for(env))
+    data = page_data(seen, "sess_1", plot(seen, LINES, texts.safe), texts)
+    return html_page(data), data
+
+
+def a_log(text: str) -> LogBuilder:
+    """A session in which a text stands wherever somebody else's may."""
+    log = LogBuilder(cwd=f"/{text}")
+    log.prompt(text, sent=f"Recipe: {text}")
+    log.step(text, calls=1, usage=Usage(10, 1))
+    log.end()
+    log.swap(summary=text)
+    log.add(TitleChanged(text), CompactionFailed("compaction_x", "manual", "failed", text))
+    log.prompt(text)
+    return log
+
+
+@given(st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join))
+def test_no_text_of_a_session_changes_what_the_page_is_made_of(text: str) -> None:
+    page, data = page_of(a_log(text).logged)
+    harmless = Structure(page_of(a_log("harmless").logged)[0])
+    seen = Structure(page)
+    assert seen.tags == harmless.tags
+    assert json.loads(seen.data) == data
+    page.encode()  # no half of a surrogate pair is left
+    assert ET.fromstring(data["plot"]) is not None
+    assert not set(page) & {"\x1b", "\x00", "\u202e"}
+
+
+def test_a_page_brings_all_that_it_needs_and_lets_nothing_else_run() -> None:
+    page, _ = page_of(a_log("</script><script>bad()</script>").logged)
+    tags = Structure(page).tags
+    assert not [tag for tag in tags if {name for name, _ in tag[1]} & {"src", "srcset", "onclick", "onload", "style"}]
+    assert all(value.startswith("#") for _, attrs in tags for name, value in attrs if name == "href" and value)
+    [policy] = [dict(attrs)["content"] for tag, attrs in tags if dict(attrs).get("http-equiv")]
+    assert policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "connect-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "<script>bad()" not in page
+
+
+def test_secrets_are_masked_wherever_they_stand() -> None:
+    page, _ = page_of(a_log(f"it is {SECRET}, and sk-{'a' * 20}").logged)
+    assert SECRET not in page
+    assert "a" * 20 not in page
+    assert "it is ***, and ***" in page
+
+
+def test_a_text_stands_in_the_page_once_however_often_the_model_saw_it() -> None:
+    log = LogBuilder()
+    for number in range(12):
+        log.prompt(f"Number {number}")
+        log.step("A long answer. " * 50)
+        log.end()
+        log.swap(keep_from=log.cuts()[1])
+    page, data = page_of(log.logged)
+    assert len(data["compactions"]) == 12
+    assert len(set(data["texts"])) == len(data["texts"])
+    assert page.count("A long answer. " * 50) == 1
+
+
+@given(legal_logs())
+def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent, ...]) -> None:
+    seen = inspected(log)
+    svg = plot(seen, LINES, str)
+    assert bool(svg) == bool(seen.points)
+    if not svg:
+        return
+    root = ET.fromstring(svg)
+    links = [each.get("href") for each in root.iter("{http://www.w3.org/2000/svg}a")]
+    assert links == [f"#compaction-{each.number}" for each in seen.compactions if each.status == "completed"]
+    [path] = root.iter("{http://www.w3.org/2000/svg}path")
+    places = [tuple(map(float, place.split())) for place in re.split("[ML]", path.get("d") or "")[1:]]
+    assert len(places) == len(seen.points)
+    assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in places)
+    assert [x for x, _ in places] == sorted(x for x, _ in places)
+
+
+def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> None:
+    seen = inspected(a_log("Hi").logged)
+    root = ET.fromstring(plot(seen, LINES, str))
+    words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"window 1,000", "compaction 800", "prepared from here 700"} <= set(words)
+    [drop] = root.iter("{http://www.w3.org/2000/svg}a")
+    assert drop.get("aria-label") == "Compaction 1: 1,000 to 100 tokens, manual"
+
+
+@given(st.lists(st.integers(0, 200_000), max_size=300), st.integers(10, 100))
+def test_fewer_points_have_the_same_highest_and_lowest_ones_and_every_compaction(sizes: list[int], most: int) -> None:
+    points = [Point(n, n, size, "compacted" if size % 7 == 0 else "counted", "m") for n, size in enumerate(sizes)]
+    kept = thinned(points, most)
+    drops = [point for point in points if point.kind == "compacted"]
+    assert [point for point in kept if point.kind == "compacted"] == drops
+    assert len(kept) <= most + len(drops)
+    assert [point.seq for point in kept] == sorted(point.seq for point in kept)
+    if points:
+        assert max(kept, key=lambda point: point.tokens).tokens == max(sizes)
+        assert min(kept, key=lambda point: point.tokens).tokens == min(sizes)
+
+
+def colours() -> list[dict[str, str]]:
+    """The colours by light and by dark."""
+    css = files("acp_agent.commands.inspect").joinpath("inspect.css").read_text()
+    return [dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)]
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_every_text_can_be_read_on_what_is_behind_it(theme: int) -> None:
+    seen = colours()[theme]
+    texts = ("fg", "soft", "accent", "pinned", "ledger", "summary", "tail", "replaced", "bad")
+    pairs = [*itertools.product(texts, ("bg", "card")), ("fg", "mark")]
+    for text, behind in pairs:
+        light, dark = sorted((luminance(seen[text]), luminance(seen[behind])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, behind)
