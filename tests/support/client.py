@@ -29,6 +29,7 @@ from uuid import uuid4
 import anyio
 import anyio.abc
 
+from support import forked
 from support.conversation import Conversation
 from support.editors import ZED, Editor
 from support.laws import Laws
@@ -57,7 +58,7 @@ class AgentProcess(Conversation):
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: forked.Started,
         *,
         editor: Editor,
         mark: str,
@@ -279,14 +280,19 @@ async def start_agent(
     """
     mark = uuid4().hex
     home.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "acp_agent"] if argv is None else list(argv),
-        cwd=cwd or home,
-        env=_environment(home, mark, env or {}, own=argv is None),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
+    environment = _environment(home, mark, env or {}, own=argv is None)
+    process = (
+        forked.start("acp_agent", cwd=cwd or home, env=environment)
+        if argv is None
+        else subprocess.Popen(
+            list(argv),
+            cwd=cwd or home,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
     )
     tasks = anyio.create_task_group()
     agent = AgentProcess(process, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)

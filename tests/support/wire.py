@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from support.forked import Started
 from support.lines import AgentError, Kind, Line, parse
 from support.waiting import Changes
 
@@ -79,7 +79,7 @@ class Wire:
     :ivar eof: the process has closed its stdout.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Started) -> None:
         self.process = process
         self.lines: list[Line] = []
         self.sent: list[Line] = []
@@ -239,7 +239,7 @@ class Wire:
         await self.until(lambda: self._exited, timeout, "the end of the process")
         with anyio.move_on_after(1):  # a child that inherited stdout may hold it open
             await self.changes.until(lambda: self.eof, 2, str)
-        return self.process.returncode
+        return self.process.wait()
 
     def stop_reading(self) -> None:
         """Leave the agent's output in the pipe, as a slow editor does."""
