@@ -27,7 +27,7 @@ def prepare(sdk: str) -> None:
     import acp_agent.llm.connecting  # pyright: ignore[reportUnusedImport]  # noqa: F401
 
     spec = find_spec(sdk)
-    if spec is None or spec.origin is None or sys.dont_write_bytecode:
+    if sdk in sys.modules or spec is None or spec.origin is None or sys.dont_write_bytecode:
         return
     folder = Path(spec.origin).parent
     if os.access(folder, os.W_OK):

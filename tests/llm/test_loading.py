@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import pytest
@@ -64,6 +65,14 @@ async def test_an_sdk_is_compiled_before_it_is_needed_and_not_imported(package: 
 async def test_nothing_is_compiled_where_that_is_switched_off(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     await anyio.to_thread.run_sync(prepare.__wrapped__, package.name)
+    assert compiled(package) == set()
+
+
+def test_nothing_is_compiled_of_what_is_loaded_already(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = ModuleType(package.name)
+    loaded.__spec__ = find_spec(package.name)
+    monkeypatch.setitem(sys.modules, package.name, loaded)
+    prepare.__wrapped__(package.name)
     assert compiled(package) == set()
 
 

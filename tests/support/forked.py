@@ -23,8 +23,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from functools import cache
-from io import FileIO
+from contextlib import suppress
+from functools import cache, partial
+from io import BytesIO, FileIO, TextIOWrapper
 from pathlib import Path
 
 from support.checkout import REPOSITORY
@@ -80,6 +81,38 @@ class Forked:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
+    def communicate(self, sent: bytes, timeout: float) -> tuple[bytes, bytes]:
+        """Write all of its input, and return all of its stdout and stderr once it has ended.
+
+        :raises subprocess.TimeoutExpired: it was killed after so many seconds.
+        """
+        read: dict[FileIO, bytes] = {}
+
+        def write() -> None:
+            left = memoryview(sent)
+            with suppress(BrokenPipeError), self.stdin:
+                while left:
+                    left = left[self.stdin.write(left) :]
+
+        def read_all(stream: FileIO) -> None:
+            with stream:
+                read[stream] = stream.readall()
+
+        streams = (self.stdout, self.stderr)
+        tasks = [partial(read_all, stream) for stream in streams]
+        threads = [threading.Thread(target=task, daemon=True) for task in (write, *tasks)]
+        for thread in threads:
+            thread.start()
+        try:
+            self.wait(timeout)
+        except BaseException:
+            self.kill()
+            self.wait()
+            raise
+        for thread in threads:
+            thread.join()
+        return read[self.stdout], read[self.stderr]
+
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is None:
             waiting = select.poll()
@@ -100,19 +133,40 @@ def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str
     :param words: its arguments.
     :param env: its whole environment.
     """
+    return _fork(module, words, cwd, env) or subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+
+
+def run(
+    module: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m module` to its end, with all that it printed.
+
+    :param timeout: seconds.
+    :raises subprocess.TimeoutExpired: it was killed after so long.
+    """
+    command = [sys.executable, "-m", module, *words]
+    process = _fork(module, words, cwd, env)
+    if process is None:
+        return subprocess.run(
+            command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    printed = (TextIOWrapper(BytesIO(one)).read() for one in process.communicate(stdin.encode(), timeout))
+    return subprocess.CompletedProcess(command, process.wait(), *printed)
+
+
+def _fork(module: str, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Forked | None:
+    """Start it as another's child, unless it must be started as usual."""
     zygote = _zygote() if _possible() else None
     request = json.dumps({"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
-    if zygote is None or len(request) > LONGEST or zygote.differs(env):
-        return subprocess.Popen(
-            [sys.executable, "-m", module, *words],
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-        )
-    return zygote.fork(request)
+    return None if zygote is None or len(request) > LONGEST or zygote.differs(env) else zygote.fork(request)
 
 
 class _Zygote:

@@ -26,6 +26,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from support import forked
 from support.checkout import REPOSITORY
 
 
@@ -50,16 +51,8 @@ async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = N
     """
 
     def run() -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "acp_agent", *words],
-            cwd=home,
-            env={**_environment(home), **(env or {})},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+        environment = {**_environment(home), **(env or {})}
+        done = forked.run("acp_agent", words, cwd=home, env=environment, stdin=stdin, timeout=50)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     ran = await anyio.to_thread.run_sync(run)

@@ -1,8 +1,7 @@
 """A process that has imported the SDKs, and is forked into an agent for each request: what `support.forked` runs.
 
 Owns what is done around the fork, so that what comes of it is what `python -m` would have been with these words, in
-this folder and with this environment. It has one thread, and has run no line of the project. Knows nothing of agents.
-Linux alone.
+this folder and with this environment. It has one thread. Knows nothing of agents. Linux alone.
 
 A request is one message on the descriptor that it is given: JSON with `module`, `words`, `cwd` and `env`, and four
 descriptors: stdin, stdout, stderr, and where four bytes each are written of the child's id and of its exit status.
@@ -26,6 +25,9 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = (
+    "acp_agent.app",
+    "acp_agent.protocol.v1._incoming",
+    "acp_agent.session.compaction",
     "anthropic",
     "anyio._backends._asyncio",
     "httpx2",
@@ -36,7 +38,7 @@ PRELOADED = (
     "openai.resources.responses",
     "yaml",
 )
-"""What takes long to load, and is not the project's: half of the time of a test in which a model is asked once."""
+"""What takes long to load, nine tenths of an agent that asks a model once, and first what every agent begins with."""
 LONGEST = 1 << 20
 """Bytes of a request."""
 

@@ -101,6 +101,30 @@ def test_a_failure_is_printed_and_is_the_code(tmp_path: Path, cold: Callable[[],
     assert first["err"].splitlines()[-1] == second["err"].splitlines()[-1]
 
 
+def test_what_is_more_than_a_pipe_holds_goes_in_and_comes_out(tmp_path: Path, cold: Callable[[], None]) -> None:
+    (tmp_path / "probe.py").write_text(
+        "import sys; text = sys.stdin.read(); print(text); print(text + '\\r\\n', file=sys.stderr); sys.exit(3)"
+    )
+
+    def ran() -> subprocess.CompletedProcess[str]:
+        return forked.run("probe", ["1"], cwd=tmp_path, env=ENVIRONMENT, stdin="ü\n" * 100_000, timeout=20)
+
+    first = ran()
+    cold()
+    second = ran()
+    assert vars(first) == vars(second)
+    assert first.stdout == "ü\n" * 100_000 + "\n"
+
+
+def test_what_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text("import os; os.read(os.pipe()[0], 1)")
+    process = start("probe", cwd=tmp_path, env=ENVIRONMENT)
+    assert isinstance(process, Forked)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.communicate(b"", 0.1)
+    assert process.returncode == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_it_and_whoever_waits_is_told(tmp_path: Path, sent: int) -> None:
     program = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); print(1, flush=True); time.sleep(60)"
