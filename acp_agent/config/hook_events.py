@@ -20,6 +20,8 @@ EventName: TypeAlias = Literal[
     "after_compaction",
     "session_end",
 ]
+OF_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
+"""Where nothing runs a tool, they do not happen."""
 EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}
 
 ALIASES: Mapping[str, EventName] = {

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, parse_mapping, validate
 from acp_agent.config.forms import ModelName
+from acp_agent.config.hook_events import OF_CALLS, event_name
 from acp_agent.config.settings import Mode
 from acp_agent.recipes.compaction_section import (
     SWAP_HANDLER,
@@ -155,6 +156,10 @@ def _check_run(matter: FrontMatter, hooks: dict[str, HookBinding], document: Doc
         if matter.mode is not None:
             message = "is for recipes that run tools, which one that compacts does not; leave this key out"
             raise DocumentError(message, document.lines["mode",], "mode")
+        for word in hooks:
+            if event_name(word) in OF_CALLS:
+                message = "is for recipes that run tools, which one that compacts does not; leave this event out"
+                raise DocumentError(message, document.lines["hooks", word], f"hooks.{word}")
     if matter.model is not None and known.providers is not None:
         wrong = unknown_provider(matter.model, known.providers)
         if wrong:

@@ -188,7 +188,7 @@ class Compactor:
 
     async def _commit(self, compaction_id: str, prepared: Prepared, waits_since: float) -> ContextSwapped:
         order = prepared.order
-        result, swap_as = await self._reworded(order, prepared.result)
+        result, swap_as, added = await self._reworded(order, prepared.result)
         instructions = None if swap_as.preserve_system_prompt else await self._instructions()
         before = await self._hooks.usage()
         receipt = replace(result.receipt, seconds=prepared.seconds, waited=anyio.current_time() - waits_since)
@@ -213,19 +213,23 @@ class Compactor:
         # A cancel that comes after the commit is too late: what is in the log is what the user is told.
         with anyio.CancelScope(shield=True):
             await self._log.append_built(build)
+            await self._hooks.add(added)
             await self._show(finished(swaps[-1]))
             try:
                 await self._show_usage()
             except AgentError as error:
                 _log.info("no usage to show after compaction %s: %s", compaction_id, error)
         await self._hooks.after_compaction(order, swaps[-1], before)
+        await self._hooks.recipe_ended(order.run, result.summary)
         return swaps[-1]
 
-    async def _reworded(self, order: Order, result: CompactedState) -> tuple[CompactedState, SwapContext]:
-        """The result after the recipe's hooks, which decide whether its answer takes the conversation's place; and how
-        it does that."""
+    async def _reworded(
+        self, order: Order, result: CompactedState
+    ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
+        """The result after the recipe's hooks, which decide whether its answer takes the conversation's place; how it
+        does that, and what they add behind it."""
         if not result.sent:
-            return result, order.run.swap
+            return result, order.run.swap, ()
         outcome = await self._hooks.summary_written(order.run, result.summary)
         swap = outcome.action
         if outcome.blocks:
@@ -241,12 +245,12 @@ class Compactor:
                 "The history is unchanged; have the recipe ask for less, or allow more.",
             )
         if swap.summary == result.summary:
-            return result, swap
+            return result, swap, outcome.context
         recall = order.state.recall
         [before] = frame("", result.summary, "", recall=recall)
         [after] = frame("", swap.summary, "", recall=recall)
         sent = tuple(_with_words(part, before.text, after.text) for part in result.sent)
-        return replace(result, summary=swap.summary, sent=sent), swap
+        return replace(result, summary=swap.summary, sent=sent), swap, outcome.context
 
     async def _failed(self, shown: _Shown, event: CompactionFailed) -> None:
         if not shown.begun and event.status == "cancelled":

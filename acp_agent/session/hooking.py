@@ -91,7 +91,7 @@ class SessionHooks:
         """A prompt is being answered, as long as this lasts.
 
         :param run: the recipe that it runs, whose hooks begin and end with it; those of one that compacts are asked
-            about its summary alone, however it came about.
+            about the compaction, however it came about.
         """
         self._run, self._answers, self._blamed = run, 0, set()
         self._recipe, self._recipe_first = ((), ()) if run is None or run.compacts else recipe_hooks(run.recipe)
@@ -182,6 +182,22 @@ class SessionHooks:
         return await self._ask(
             "turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first, _swap_alone
         )
+
+    async def added_to(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
+        """What the handlers of a recipe that compacts add to what it asks the model for."""
+        return (await self._of_recipe(run, "user_message_send", lambda at: UserMessageSend(at, prompt))).context
+
+    async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
+        """See `CompactionHooks`."""
+        await self._of_recipe(run, "agent_stop", lambda at: AgentStop(at, summary))
+
+    async def _of_recipe(self, run: RecipeRun, name: EventName, make: Callable[[Moment], HookEvent]) -> Outcome:
+        """Ask the handlers of a recipe that compacts, and nobody else: no prompt of the user's begins or ends."""
+        last, first = recipe_hooks(run.recipe)
+        if not any(name in hook.events for hook in (*first, *last)):
+            return NOTHING
+        event = make(replace(await self._moment(), turn_number=1))
+        return await self._nobody_else.dispatch(event, last, recipe_first=first)
 
     async def before_compaction(self, order: Order) -> Outcome:
         """See `CompactionHooks`."""
@@ -288,6 +304,10 @@ class SessionHooks:
     def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
         tell = self._host.tell
         return Dispatcher(hooks, HookServices(self._host, self._services), tell, notify=tell)
+
+    @cached_property
+    def _nobody_else(self) -> Dispatcher:
+        return self._made(())
 
     async def _tell_left_out(self, errors: Iterable[object]) -> None:
         for error in errors:

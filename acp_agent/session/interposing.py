@@ -34,6 +34,17 @@ class CompactionHooks(Protocol):
         """A recipe that compacts has its answer."""
         ...
 
+    async def add(self, texts: Sequence[str]) -> None:
+        """Have the model read what hooks added."""
+        ...
+
+    async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
+        """A recipe that compacts has done so.
+
+        :param summary: its answer; empty where it was not asked.
+        """
+        ...
+
     async def usage(self) -> TokenUsage:
         """How full the window is now; all zeros where no hook wants to know."""
         ...

@@ -97,6 +97,9 @@ class Orders:
         said = host.settings.compaction_for(active.name)
         options, swap = run.recipe.compaction or CompactionOptions(), run.swap
         workspace = await read_workspace(context)
+        # The first one loads the template engine.
+        prompt = await run.rendered(around=host.surroundings(run.recipe))
+        prompt = "\n\n".join((prompt, *await host.hooks.added_to(run, prompt)))
         state = ConversationState.from_context(
             context,
             request,
@@ -111,8 +114,7 @@ class Orders:
             # nothing about: what is told of sizes, and what the new context is taken for, stays true.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
         policy = CompactionPolicy(
-            # The first one loads the template engine.
-            prompt=await run.rendered(around=host.surroundings(run.recipe)),
+            prompt=prompt,
             strategy=said.strategy or options.strategy or "summary",
             tail=options.tail_tokens(state.budget.window) if swap.keep_tail_tokens is None else swap.keep_tail_tokens,
             ledger=options.ledger,

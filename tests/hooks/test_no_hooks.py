@@ -52,6 +52,7 @@ class SessionHooks:
     def running(self, run): return nullcontext()
     def take_compaction(self): return None
     async def usage(self): return TokenUsage()
+    async def added_to(self, run, prompt): return ()
     async def summary_written(self, run, summary): return Outcome(action=replace(run.swap, summary=summary))
 """
 NO_GOING_ON = """

@@ -10,7 +10,7 @@ from acp_agent.config.document import DocumentError
 from acp_agent.recipes import Known, Recipe
 from acp_agent.recipes.front_matter import parse_recipe
 
-KNOWN = Known({"turn_end": ["swap_context"]}, providers=("anthropic", "openai"))
+KNOWN = Known({"turn_end": ["swap_context"], "PostToolUse": ["log_tool_usage"]}, providers=("anthropic", "openai"))
 SWAP = "hooks: {turn_end: {handler: swap_context}}\n"
 
 
@@ -36,6 +36,12 @@ def test_model_mode_and_version_arrive_in_the_recipe_and_may_be_left_out() -> No
         ("version: [1]", 2, "version", "should be a valid string"),
         (f"{SWAP}model: openai/gpt", 3, "model", "the model that writes a summary is `compaction.model`"),
         (f"{SWAP}mode: plan", 3, "mode", "is for recipes that run tools"),
+        (
+            "hooks:\n  turn_end: {handler: swap_context}\n  PostToolUse: {handler: log_tool_usage}",
+            4,
+            "hooks.PostToolUse",
+            "is for recipes that run tools",
+        ),
     ],
 )
 def test_a_mistake_in_them_is_named_with_its_line(matter: str, line: int, key: str, words: str) -> None:

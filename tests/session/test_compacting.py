@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +89,12 @@ class Desk:
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
         return Outcome(action=SwapContext(self.reword(summary)))
+
+    async def add(self, texts: Sequence[str]) -> None:
+        assert not texts
+
+    async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
+        pass
 
     async def usage(self) -> TokenUsage:
         return TokenUsage()
