@@ -140,7 +140,7 @@ class Dispatcher:
     async def _fitted(self, hook: Hook, event: HookEvent, outcome: Outcome) -> Outcome:
         """What of an outcome can be done at this event; the user is told once of the rest."""
         outcome = bounded(event, outcome)
-        words = impossible(event.name, outcome)
+        words = impossible(event, outcome)
         if not words:
             return outcome
         kept = without(outcome, words)

@@ -150,11 +150,13 @@ class TurnEnd:
     """The model has answered without tool calls.
 
     :ivar response: the visible text of that answer.
+    :ivar is_summary: whether it is a summary, which is about to take the place of the conversation.
     """
 
     name: ClassVar[EventName] = "turn_end"
     at: Moment
     response: str
+    is_summary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

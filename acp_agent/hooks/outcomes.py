@@ -30,7 +30,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class SwapContext:
-    """Let this text take the place of the conversation so far, atomically.
+    """Let this text take the place of the conversation so far, atomically. For a recipe that compacts, and for
+    hooks that reword its answer; how it is done, the recipe alone says.
 
     :ivar preserve_system_prompt: whether the system prompt stays as it is, and is not read afresh.
     :ivar max_summary_tokens: the longest that the text may be; None for no bound of its own.

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from acp_agent.hooks.events import AfterToolCall, EventName, HookEvent, UserMessageSend
+from acp_agent.hooks.events import AfterToolCall, EventName, HookEvent, TurnEnd, UserMessageSend
 from acp_agent.hooks.outcomes import Action, Compact, Continue, Decision, Outcome, Replace, Summarize, SwapContext
 
 LIMIT = 65_536
 """Characters by which the texts of one outcome may lengthen what the model reads."""
+
+SWAP = "action: swap_context"
 
 _CALL: tuple[EventName, ...] = ("before_tool_call",)
 _ENDS: tuple[EventName, ...] = ("turn_end", "agent_stop")
@@ -32,12 +34,12 @@ POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     "action: summary": _ENDS,
     "action: continue": _ENDS,
     "action: replace": _ENDS,
-    "action: swap_context": ("turn_end",),
+    SWAP: ("turn_end",),
     "summary": _COMPACTION,
     "defer": _COMPACTION,
 }
 """At which events something can be done, in the words of an answer. `decision: allow` objects to nothing, and that is
-possible everywhere."""
+possible everywhere; `swap_context` at the end of an answer that is a summary."""
 
 _ACTIONS: Mapping[type[Action], str] = {
     Compact: "compact",
@@ -48,14 +50,18 @@ _ACTIONS: Mapping[type[Action], str] = {
 }
 
 
-def impossible(name: EventName, outcome: Outcome) -> tuple[str, ...]:
+def impossible(event: HookEvent, outcome: Outcome) -> tuple[str, ...]:
     """What an outcome wants and nobody can do at this event, in the words of `POSSIBLE`."""
-    return tuple(word for word in _wanted(outcome) if name not in POSSIBLE[word])
+    return tuple(
+        word
+        for word in _wanted(outcome)
+        if event.name not in POSSIBLE[word] or (word == SWAP and not (isinstance(event, TurnEnd) and event.is_summary))
+    )
 
 
 def possible(name: EventName) -> tuple[str, ...]:
-    """What can be done at an event; without `swap_context`, which is a recipe's."""
-    return tuple(word for word, names in POSSIBLE.items() if name in names and word != "action: swap_context")
+    """What can be done at an event; without `swap_context`, which is for summaries alone."""
+    return tuple(word for word, names in POSSIBLE.items() if name in names and word != SWAP)
 
 
 def without(outcome: Outcome, words: Sequence[str]) -> Outcome:
@@ -100,12 +106,9 @@ def _wanted(outcome: Outcome) -> Iterator[str]:
 def bounded(event: HookEvent, outcome: Outcome) -> Outcome:
     """The same without blank texts, which are none, and with long ones cut. What takes the place of another text may be
     longer than that by as much as an added one may have in all."""
-    decision, action = outcome.decision, outcome.action
+    decision, summary, stop = outcome.decision, outcome.summary, outcome.stop
     if decision is not None and len(decision.reason) > LIMIT:
-        decision = Decision(decision.verdict, cut(decision.reason, LIMIT))
-    if isinstance(action, Continue):
-        said = _within(action.messages)
-        action = Continue(said) if said else None
+        decision = Decision(decision.verdict, cut(decision.reason))
     output, message = outcome.tool_output, outcome.message
     if output is not None:
         output = cut(output, LIMIT + (len(event.text) if isinstance(event, AfterToolCall) else 0))
@@ -117,9 +120,27 @@ def bounded(event: HookEvent, outcome: Outcome) -> Outcome:
         tool_output=output,
         message=message,
         context=_within(outcome.context),
-        action=action,
-        notices=tuple(cut(text, LIMIT) for text in outcome.notices if text.strip()),
+        action=_bounded_action(event, outcome.action),
+        summary=None if summary is None else cut(summary),
+        stop=None if stop is None else cut(stop),
+        notices=_within(outcome.notices),
     )
+
+
+def _bounded_action(event: HookEvent, action: Action | None) -> Action | None:
+    match action:
+        case Continue():
+            said = _within(action.messages)
+            return Continue(said) if said else None
+        case Compact():
+            return Compact(cut(action.instructions))
+        case Summarize():
+            return Summarize(cut(action.instructions))
+        case SwapContext():
+            longest = LIMIT + (len(event.response) if isinstance(event, TurnEnd) else 0)
+            return replace(action, summary=cut(action.summary, longest)) if action.summary.strip() else None
+        case _:
+            return action
 
 
 def _within(texts: Sequence[str]) -> tuple[str, ...]:

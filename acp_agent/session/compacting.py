@@ -231,13 +231,14 @@ class Compactor:
         if not result.sent:
             return result, order.run.swap, ()
         outcome = await self._hooks.summary_written(order.run, result.summary)
-        swap = outcome.action
         if outcome.blocks:
             raise CompactionError(f"A hook refused the summary. {outcome.reason}".rstrip(), "The history is unchanged.")
-        if not isinstance(swap, SwapContext):
+        if not isinstance(outcome.action, SwapContext):
             raise CompactionError(
                 f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap. Nothing changed."
             )
+        # A hook may have worded it; its bounds are the recipe's all the same.
+        swap = replace(order.run.swap, summary=outcome.action.summary)
         most, size = swap.max_summary_tokens, estimate_text(swap.summary)
         if most is not None and size > most * DOUBT:
             raise CompactionError(

@@ -180,7 +180,11 @@ class SessionHooks:
         can come."""
         last, first = recipe_hooks(run.recipe)
         return await self._ask(
-            "turn_end", lambda at: TurnEnd(replace(at, turn_number=1), summary), last, first, _swap_alone
+            "turn_end",
+            lambda at: TurnEnd(replace(at, turn_number=1), summary, is_summary=True),
+            last,
+            first,
+            _swap_alone,
         )
 
     async def added_to(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:

@@ -95,6 +95,40 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         assert "stop of the hook own2 is not used" in log
 
 
+SWAPS = """\
+from acp_agent.hooks import *
+
+@hook("turn_end")
+async def swaps(event, services):
+    return Outcome(action=SwapContext("LONG " * 400 if event.is_summary else "Only this."))
+"""
+BOUNDED = """\
+---
+description: Make it short
+hooks: {turn_end: {handler: swap_context, params: {max_summary_tokens: 60}}}
+---
+Summarise it.
+"""
+
+
+async def test_a_swap_that_a_hook_wants_is_for_summaries_alone_and_within_the_recipe_s_bounds(tmp_path: Path) -> None:
+    for folder, name, text in (("hooks", "swaps.py", SWAPS), ("recipes", "bounded.md", BOUNDED)):
+        path = tmp_path / "state" / folder / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Two?", Reply("Yes."))
+        assert LONG in str(it.last)
+        refused = "answered `action: swap_context` at turn_end, where only these are possible: `decision: block`"
+        assert [refused in update["title"] for update in it.agent.updates(kind="notice")] == [True]
+        assert (tmp_path / "state" / "logs" / "acp-agent.log").read_text().count(refused) == 2
+        await it.prompt("/bounded", Reply("# Goal\nA cart."))
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert "more than the 60 of `max_summary_tokens`" in compaction.text
+
+
 async def test_a_veto_of_a_compaction_by_hand_is_told_and_nothing_is_shown_or_changed(tmp_path: Path) -> None:
     with_hook(tmp_path, 'Outcome.block("Not on Fridays.")')
     async with desk(tmp_path) as it:

@@ -308,7 +308,8 @@ def bound(name: str, *, once: bool = False) -> BoundHandler:
 
 
 async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> None:
-    [first, second] = [TurnEnd(Moment("s", "/shop", transcript, turn_number=number), "Done.") for number in (1, 2)]
+    moments = [Moment("s", "/shop", transcript, turn_number=number) for number in (1, 2)]
+    [first, second] = [TurnEnd(moment, "Done.", is_summary=True) for moment in moments]
     once, always = bound("swap_context", once=True), bound("swap_context")
     assert (await dispatcher().dispatch(first, [once])).action == SwapContext("Done.")
     assert (await dispatcher().dispatch(second, [once])).action is None

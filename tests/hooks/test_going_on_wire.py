@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.background import LONG, SUMMARY, desk
-from support.compactions import shown_compactions
+from support.compactions import asked_last, shown_compactions
 from support.models import Reply, ToolCall
 
 NEVER_CONTENT = f"""#!{sys.executable}
@@ -63,6 +63,19 @@ async def test_a_hook_that_ends_the_turn_before_a_call_keeps_it_from_being_made(
         assert "A hook ended the turn. Enough for today." in it.agent.text()
         assert len(it.server.calls) == 1
         assert not (tmp_path / "b.txt").exists()
+
+
+async def test_what_a_hook_says_at_great_length_is_cut_for_the_user_and_for_the_model(tmp_path: Path) -> None:
+    most, text = 65_536, "x" * 100_000
+    said = {"action": "compact", "instructions": text, "continue": False, "stopReason": text}
+    (tmp_path / "answer.json").write_text(json.dumps(said))
+    window = {"ACP_AGENT_CONTEXT_WINDOW": "100000"}
+    async with desk(tmp_path, Reply(SUMMARY), env=window, config=answers("Stop", "cat answer.json")) as it:
+        await it.prompt("One?", Reply(LONG * 8))
+        await it.prompt("Two?", Reply("Yes."))
+        assert [each.statuses[-1] for each in shown_compactions(it.agent)] == ["completed"]
+        for heard in (it.agent.text(), asked_last(it.server.calls[-1].body)):
+            assert f"{'x' * most}\n[34,464 more characters of this hook were left out]" in heard
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one hook", "two hooks"])

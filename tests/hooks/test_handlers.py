@@ -66,7 +66,7 @@ async def handle(name: str, event: HookEvent, params: JsonObject, home: Path | N
 
 
 def answered(text: str, cwd: Path | str = "/shop") -> TurnEnd:
-    return TurnEnd(Moment("s", str(cwd), transcript), text)
+    return TurnEnd(Moment("s", str(cwd), transcript), text, is_summary=True)
 
 
 def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToolCall:

@@ -8,10 +8,15 @@ from hypothesis import strategies as st
 from acp_agent.conversation.messages import Text
 from acp_agent.hooks.events import (
     EVENT_NAMES,
+    AfterCompaction,
     AfterToolCall,
+    AgentStop,
+    BeforeCompaction,
     BeforeToolCall,
     HookEvent,
     Moment,
+    SessionEnd,
+    SessionStart,
     TurnEnd,
     UserMessageSend,
 )
@@ -38,6 +43,19 @@ AT = Moment("s", "/shop", transcript)
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls"})
 
 
+EVENTS: tuple[HookEvent, ...] = (
+    SessionStart(AT, "new"),
+    UserMessageSend(AT, "One?"),
+    CALL,
+    AfterToolCall(AT, "call_1", "shell", {}, ()),
+    TurnEnd(AT, "# Goal", is_summary=True),
+    AgentStop(AT, "Done."),
+    BeforeCompaction(AT, "manual", 0, 0, 0),
+    AfterCompaction(AT, "manual", 0, 0, 0, ""),
+    SessionEnd(AT, "close"),
+)
+
+
 def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -> None:
     wanted = {
         "decision: block": Outcome(Decision("block")),
@@ -57,9 +75,10 @@ def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -> None
         "defer": Outcome(defer=Defer()),
     }
     assert wanted.keys() == POSSIBLE.keys()
+    assert [event.name for event in EVENTS] == [*EVENT_NAMES.values()]
     for word, outcome in wanted.items():
-        for name in EVENT_NAMES.values():
-            assert impossible(name, outcome) == (() if name in POSSIBLE[word] else (word,))
+        for event in EVENTS:
+            assert impossible(event, outcome) == (() if event.name in POSSIBLE[word] else (word,))
         assert without(outcome, [word]) == NOTHING
         assert without(Outcome.allow("Why not."), [word]).decision == (
             None if word.startswith("decision") else Decision("allow", "Why not.")
@@ -97,6 +116,22 @@ def test_what_a_hook_adds_has_no_blank_texts_and_a_bound(
             assert "left out]" in "".join(after) or len(after) < len(kept)
     assert (fitted.action is None) == (not any(text.strip() for text in messages))
     assert len(fitted.tool_output or "") <= LIMIT + note
+
+
+@given(texts)
+def test_whatever_else_a_hook_says_has_the_same_bound(said: tuple[str, ...]) -> None:
+    text, note = "".join(said), len(f"\n[{LIMIT * 4:,} more characters of this hook were left out]")
+    outcome = bounded(CALL, Outcome(Decision("block", text), summary=text, stop=text, notices=said))
+    assert outcome.stop is not None
+    assert bounded(CALL, Outcome()).stop is None
+    assert sum(map(len, outcome.notices)) <= LIMIT + note
+    actions = [bounded(CALL, Outcome(action=kind(text))).action for kind in (Compact, Summarize, SwapContext)]
+    told = [action.instructions for action in actions if isinstance(action, Compact | Summarize)]
+    told += [action.summary for action in actions if isinstance(action, SwapContext)]
+    assert len(told) == 2 + bool(text.strip())
+    for each in (outcome.reason, outcome.stop, outcome.summary or "", *told):
+        assert len(each) <= LIMIT + note
+        assert "left out]" in each if len(text) > LIMIT else each in (text, "")
 
 
 def test_what_takes_the_place_of_a_long_text_may_be_as_long() -> None:
