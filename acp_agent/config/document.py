@@ -13,13 +13,14 @@ import os
 import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
-    from yaml import Node
+    from yaml import Node, SafeLoader
 
     M = TypeVar("M", bound=BaseModel)
 
@@ -138,7 +139,7 @@ def _parse(
 
     lines: dict[Place, int] = {}
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _loader()(text)
         node = loader.get_single_node()
         if node is None:
             return {}, {(): first_line}
@@ -157,6 +158,21 @@ def _parse(
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
     return data, {(): node.start_mark.line + first_line, **lines}
+
+
+@cache
+def _loader() -> type[SafeLoader]:
+    """PyYAML's, which also reads JSON that is indented by tabs: they stand between its words alone."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def scan_to_next_token(self) -> None:
+            super().scan_to_next_token()  # pyright: ignore[reportUnknownMemberType]
+            while self.flow_level and self.peek() == "\t":  # pyright: ignore[reportUnknownMemberType]
+                self.forward()  # pyright: ignore[reportUnknownMemberType]
+                super().scan_to_next_token()  # pyright: ignore[reportUnknownMemberType]
+
+    return Loader
 
 
 def _walk(

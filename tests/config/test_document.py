@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,16 @@ TREES = st.dictionaries(
     KEYS,
     st.recursive(
         LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+    ),
+    max_size=5,
+)
+WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\tä€😀"), max_size=10)
+JSON_TREES = st.dictionaries(
+    KEYS,
+    st.recursive(
+        st.integers() | st.booleans() | st.none() | WORDS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+        max_leaves=8,
     ),
     max_size=5,
 )
@@ -83,6 +94,17 @@ def test_a_file_of_aliases_that_would_grow_without_end_is_refused() -> None:
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     with pytest.raises(DocumentError, match="aliases"):
         parse_mapping("\n".join(levels))
+
+
+@settings(deadline=None)
+@given(JSON_TREES, st.sampled_from(["\t", 4, None]))
+def test_json_is_understood_however_it_is_indented(tree: dict[str, Any], indent: str | int | None) -> None:
+    text = json.dumps(tree, indent=indent, ensure_ascii=False)
+    assert parse_mapping(text).data == tree
+    document = parse_mapping(f"mode: ask\nx: {text}\n")
+    assert document.data == {"mode": "ask", "x": tree}
+    lines = f"mode: ask\nx: {text}".split("\n")
+    assert all(place[-1] in lines[line - 1] for place, line in document.lines.items() if isinstance(place[-1], str))
 
 
 def test_nothing_but_comments_is_an_empty_mapping() -> None:
