@@ -7,6 +7,7 @@ knows nothing of prompts that wait, and is cancelled from outside.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -183,12 +184,12 @@ class SessionTurns:
 
     async def _work(self, limits: TurnLimits) -> StopReason:
         """Run the model and its tools, and again for as long as hooks want to go on."""
-        going_on = GoingOn(self._host, self._note)
+        going_on = GoingOn(self._host, partial(self._note, apart=True))
         while True:
             spent_before = self._host.context.cost
             result = await run_turn(self._host, self._host.tools, limits, self._join)
             if result.stopped is not None:
-                await self._note(f"A hook ended the turn. {result.stopped}".rstrip())
+                await self._note(f"A hook ended the turn. {result.stopped}".rstrip(), apart=True)
             elif result.stop_reason == "end_turn" and result.answer is not None:
                 limits = limits.less(result.requests, self._host.context.cost - spent_before)
                 if await going_on.after(result.answer.text):
@@ -221,12 +222,16 @@ class SessionTurns:
         return "end_turn"
 
     async def _join(self) -> None:
-        await self._steering.join(self._note)
+        await self._steering.join(partial(self._note, apart=True))
 
-    async def _note(self, text: str) -> None:
+    async def _note(self, text: str, *, apart: bool = False) -> None:
+        """Tell the user something that stays in the session.
+
+        :param apart: whether answers of the model stand beside it: some editors join all messages of a turn.
+        """
         message_id = new_id("msg")
         await self._host.append(NoteAdded(message_id, text))
-        await self._host.show(AgentSaid(message_id, text))
+        await self._host.show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text))
 
     async def _close_turn(self, stop: str, error: str | None) -> None:
         """Make the log legal, show how open calls ended, and log the turn's end."""

@@ -50,7 +50,8 @@ async def test_a_hook_that_ends_the_turn_behind_an_answer_is_the_last_word(tmp_p
     config["hooks"].setdefault("agent_stop", []).append({"command": "touch asked; exit 2"})
     async with desk(tmp_path, config=config) as it:
         await it.prompt("One?", Reply("Yes."))
-        assert "A hook ended the turn. Enough for today." in it.agent.text()
+        # Apart from the answer, also where an editor joins the messages of a turn.
+        assert "\n\nA hook ended the turn. Enough for today.\n\n" in it.agent.text()
         assert len(it.server.calls) == 1
         assert not (tmp_path / "asked").exists()
 
