@@ -77,6 +77,10 @@ class AutoCompaction:
         self._put_off.compacted()
         self._breaker.close()
 
+    def undone(self) -> None:
+        """A compaction was undone: nothing that was put off before that is done behind it."""
+        self._put_off.compacted()
+
     def put_off(self, error: CompactionVetoedError, order: Order) -> None:
         """A hook did not allow a compaction that was asked for by hand, or wants it later."""
         self._put_off.vetoed(error, order.state.budget.used, order)
@@ -197,7 +201,8 @@ class AutoCompaction:
         """
         if waiting.is_its_own:
             await self.preparation.drop()
-        await self._compact(await self._put_off.order(waiting, active), asked_for=waiting.asked_for)
+        order = await self._put_off.order(waiting, active)
+        await self._compact(order, asked_for=waiting.asked_for, put_off=waiting.asked_for)
 
     async def _use_prepared(
         self, level: Pressure, active: ActiveModel, last: ActiveModel | None, *, opened: bool, waits: bool
@@ -280,10 +285,11 @@ class AutoCompaction:
     def _spent(self) -> int:
         return self.preparation.requests
 
-    async def _compact(self, order: Order | None, *, asked_for: bool = False) -> bool | None:
+    async def _compact(self, order: Order | None, *, asked_for: bool = False, put_off: bool = False) -> bool | None:
         """Compact now; a failure is shown, and the turn goes on.
 
         :param asked_for: whether somebody wants it, so that a model is asked in any case.
+        :param put_off: whether they were told that it is done later.
         :returns: whether the context has changed; None where there was nothing to compact.
         """
         self._no_room = None
@@ -299,6 +305,8 @@ class AutoCompaction:
             if order.policy.must_fit and isinstance(error, CompactionError | ModelError):
                 self._no_room = error
             await self._failed(error, order)
+            if put_off:
+                await self._put_off.failed(error)
             return False
         if swap is None and order.policy.must_fit:
             self._no_room = CompactionError("There is nothing in it that could give way.")

@@ -286,6 +286,7 @@ class SessionCompaction:
         restored = await undo(self._services.store, host.session_id, host.log, host.requests.prefix_tokens())
         # Only now: where nothing was undone, what is prepared still fits.
         await self.preparation.drop()
+        self.automatic.undone()
         await host.show_usage()
         return restored
 

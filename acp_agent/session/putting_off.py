@@ -130,8 +130,13 @@ class PutOff:
             elif active is not None:
                 order = await self._orders.automatic(Wanted(waiting.trigger, instructions=waiting.instructions), active)
         except AgentError as error:
-            await self._tell(f"The compaction that a hook put off was not done. {error}")
+            await self.failed(error)
         return None if order is None else waiting.said.applied_to(order)
+
+    async def failed(self, error: AgentError) -> None:
+        """Tell whoever was told that it is done later; not where it was put off once more."""
+        if not isinstance(error, CompactionPutOffError):
+            await self._tell(f"The compaction that a hook put off was not done. {error}")
 
     def compacted(self) -> None:
         """The context is another one now."""

@@ -168,6 +168,20 @@ async def test_a_hook_s_summary_takes_the_place_of_a_model_s_and_costs_nothing(t
         assert "The week ends on Friday." in str(it.last)
 
 
+async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
+    refuses = {"command": "! grep -q 'says the hook' || { echo 'Say it better.' >&2; exit 2; }"}
+    config = {**NO_BACKGROUND, "hooks": {"turn_end": [refuses]}}
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert "A hook refused the summary. Say it better." in compaction.text
+        await it.prompt("Two?", Reply("Yes."))
+        assert LONG in str(it.last)
+
+
 async def test_a_hook_s_summary_keeps_the_tail_that_a_model_s_would_keep(tmp_path: Path) -> None:
     sent: list[str] = []
     for name, answer in (("model", "None"), ("hook", f"Outcome(summary={SUMMARY!r})")):

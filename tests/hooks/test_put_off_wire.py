@@ -122,6 +122,28 @@ async def test_what_was_put_off_until_the_end_of_a_turn_that_the_user_cancels_is
         assert LONG not in str(it.last)
 
 
+async def test_what_was_put_off_is_not_done_behind_an_undo_and_told_where_it_fails(tmp_path: Path) -> None:
+    defer = json.dumps({"defer": {"tokens": 1_000}})
+    before = [{"command": f"cat later 2> /dev/null || test ! -e once || echo '{defer}'"}]
+    config = {**BY_HAND, "hooks": {"PreCompact": before}}
+    async with desk(tmp_path, Reply(SUMMARY), Reply(""), Reply(""), config=config) as it:
+        await it.filled(5_000)
+        await it.prompt("/compact")
+        await it.prompt("Two?", Reply(LONG, usage=Usage(4_600, 400)))
+        (tmp_path / "once").touch()
+        await it.prompt("/compact keep the prices")
+        await it.prompt("/compact undo")
+        for text in ("Three?", "Four?"):
+            await it.prompt(text, Reply("Yes.", usage=Usage(9_000, 5)))
+        assert (len(shown_compactions(it.agent)), it.asked) == (1, 1)
+        # Who was told that it is done later is told where it was not.
+        (tmp_path / "later").write_text(json.dumps({"defer": "turn_end"}))
+        await it.prompt("/compact keep the prices")
+        assert shown_compactions(it.agent)[-1].statuses == ["in_progress", "failed"]
+        [told] = [update["title"] for update in it.agent.updates(kind="notice")]
+        assert told.startswith("The compaction that a hook put off was not done. The model answered with an empty")
+
+
 # --- what hooks say of it beside ---
 
 HOOKS_OWN = "# Goal\nA cart, says the hook."
