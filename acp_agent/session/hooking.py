@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
-from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import CallView, ContextAdded, ContextSwapped
 from acp_agent.conversation.messages import ToolCall, new_id
-from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin
 from acp_agent.hooks.dispatcher import Dispatcher, Heeding, HookKey
 from acp_agent.hooks.events import (
@@ -41,6 +39,7 @@ from acp_agent.hooks.guarded import GuardedHook
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
 from acp_agent.session.commands import RecipeRun, recipe_hooks
 from acp_agent.session.hook_services import HookServices
+from acp_agent.session.moments import moment
 from acp_agent.session.services import Services
 from acp_agent.session.transcript import Transcript
 from acp_agent.tools.tool import Outcome as CallOutcome
@@ -319,28 +318,8 @@ class SessionHooks:
             await self._host.tell(f"A hook was left out. {error}")
 
     async def _moment(self) -> Moment:
-        context = self._host.context
-        last = context.usage
-        usage = TokenUsage(
-            input_tokens=last.prompt_tokens if last else 0,
-            output_tokens=last.output_tokens if last else 0,
-            current_context_window=context.baseline or used_tokens(context, self._host.requests.prefix_tokens()),
-        )
-        try:
-            active = await self._host.models.active(self._host.model)
-            usage = replace(usage, max_context_window=active.budget.window)
-        except AgentError:
-            pass  # without a model there is no window; the prompt that needs one says what to set
-        return Moment(
-            session_id=self._host.session_id,
-            cwd=context.cwd,
-            transcript=self._transcript.write,
-            mode=self._host.mode,
-            turn_number=max(1, self._answers),
-            invoked_by=self._run.recipe.name if self._run else "",
-            usage=usage,
-            messages=context.messages,
-        )
+        recipe = self._run.recipe.name if self._run else ""
+        return await moment(self._host, self._transcript.write, turn_number=max(1, self._answers), invoked_by=recipe)
 
     @cached_property
     def _transcript(self) -> Transcript:
