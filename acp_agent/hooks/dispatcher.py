@@ -14,7 +14,7 @@ from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
 from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
-from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
+from acp_agent.hooks.possible import REFUSED, bounded, cut, impossible, possible, without
 from acp_agent.logfile import log_failure
 
 _log = logging.getLogger(__name__)
@@ -113,10 +113,10 @@ class Dispatcher:
             failure = f"It did not answer within {hook.time_limit:g} seconds."
             _log.warning("the hook %s (%s) did not answer to %s in time", hook.name, hook.source, event.name)
         except AgentError as error:
-            failure = str(error)
-            _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, error)
+            failure = cut(str(error))
+            _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, failure)
         except Exception as error:  # a hook is a stranger's code, and may raise anything
-            failure = log_failure(_log, f"the hook {hook.name} failed at {event.name}", error)
+            failure = cut(log_failure(_log, f"the hook {hook.name} failed at {event.name}", error))
         else:
             return await self._told(await self._fitted(hook, event, outcome))
         key = _key(hook)

@@ -40,6 +40,7 @@ from acp_agent.hooks.outcomes import (
     Replace,
     SwapContext,
 )
+from acp_agent.hooks.possible import LIMIT
 from acp_agent.storage.store import SessionStore
 
 
@@ -164,6 +165,17 @@ async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_i
 
     with anyio.fail_after(5):
         assert await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(SessionEnd(AT, "close")) == NOTHING
+
+
+@pytest.mark.parametrize("kind", [HookError, ValueError])
+async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exception]) -> None:
+    async def fail(event: HookEvent) -> Outcome:
+        raise kind("x" * (3 * LIMIT))
+
+    told: list[str] = []
+    outcome = await dispatcher(Asked("failing", fail, on_error="block"), told=told).dispatch(CALL)
+    assert all("left out]" in text and len(text) < LIMIT + 500 for text in (*told, outcome.reason))
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(("on_error", "blocks"), [("allow", False), ("block", True)])
