@@ -13,7 +13,8 @@ from acp_agent.config.brought import Brought, read_brought
 from acp_agent.config.trust import TrustStore
 from acp_agent.errors import AgentError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
-from acp_agent.session.trust_text import lines_of
+from acp_agent.session.trust_text import MAX_LENGTH, lines_of
+from acp_agent.tools.text import one_line
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -43,10 +44,11 @@ def _trust(store: TrustStore, path: str) -> int:
     if not found:
         print(f"{folder} brings no hooks and no recipes.")
         return 0
+    before = {each.place: known.parts for each in found if (known := store.find(each.place)) is not None}
     store.trust(found)
     for each in found:
-        print(f"Trusted until something in it changes: {each.place}")
-        for line in lines_of(each):
+        print(f"Trusted until something in it changes: {one_line(str(each.place), MAX_LENGTH)}")
+        for line in lines_of(each, before.get(each.place, {})):
             print(f"  {line}")
     return 0
 

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -89,6 +89,12 @@ class Brought:
     def digest(self) -> str:
         """Another one when anything is."""
         return digest(self.files, self.commands)
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """A digest of each file by its name, and of each command, which has it for a name."""
+        files = {file.name: digest((file,), ()) for file in self.files}
+        return files | {digest((), (command,)): "" for command in self.commands}
 
     @property
     def hooks_digest(self) -> str:

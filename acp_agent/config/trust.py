@@ -7,7 +7,7 @@ content is another question. A file that cannot be understood allows nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -26,10 +26,12 @@ class Trusted:
 
     :ivar digest: see `Brought.digest`.
     :ivar since: when, as in ISO 8601, in UTC.
+    :ivar parts: see `Brought.parts`. It allows nothing, and only tells what has changed.
     """
 
     digest: str
     since: str
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class TrustStore:
@@ -69,7 +71,7 @@ class TrustStore:
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._file.changing() as trusted:
-            trusted.update({_key(each.place): Trusted(each.digest, now) for each in brought})
+            trusted.update({_key(each.place): Trusted(each.digest, now, each.parts) for each in brought})
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
         """Allow nothing any more of a project.
@@ -102,9 +104,15 @@ def _loaded(said: dict[str, object]) -> dict[str, Trusted]:
         found, since = fields.get("digest"), fields.get("since")
         if not isinstance(found, str) or not isinstance(since, str):
             raise ValueError(f"{key} has no digest or no time")
-        trusted[key] = Trusted(found, since)
+        parts = fields.get("parts")
+        known = cast("dict[str, object]", parts) if isinstance(parts, dict) else {}
+        trusted[key] = Trusted(found, since, {name: sign for name, sign in known.items() if isinstance(sign, str)})
     return trusted
 
 
 def _dumped(trusted: Mapping[str, Trusted]) -> dict[str, object]:
-    return {"folders": {key: {"digest": each.digest, "since": each.since} for key, each in sorted(trusted.items())}}
+    folders = {
+        key: {"digest": each.digest, "since": each.since, "parts": dict(each.parts)}
+        for key, each in sorted(trusted.items())
+    }
+    return {"folders": folders}

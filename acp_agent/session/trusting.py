@@ -27,6 +27,7 @@ from acp_agent.turn.updates import CallAnnounced, CallFinished
 if TYPE_CHECKING:
     from acp_agent.config import Settings
     from acp_agent.config.brought import Brought
+    from acp_agent.config.trust import Trusted
     from acp_agent.session.host import SessionHost
 
 NAME = "trust"
@@ -51,8 +52,8 @@ class SessionTrust:
         self._lock = anyio.Lock()
         self._found: dict[Path, Brought] | None = None
         self._allowed: dict[Path, str] = {}
-        self._here: dict[Path, str] = {}
-        self._known: frozenset[Path] = frozenset()
+        self._here: dict[Path, Brought] = {}
+        self._known: dict[Path, Trusted] = {}
         self._config: str | None = None
         self._told: dict[str, str] = {}
         self._refused = False
@@ -102,7 +103,7 @@ class SessionTrust:
         answer = await self._ask(missing)
         if answer in ("allow_once", "allow_always"):
             self._refused = False
-            self._here.update({brought.place: brought.digest for brought in missing})
+            self._here.update({brought.place: brought for brought in missing})
             if answer == "allow_always":
                 await self._keep(missing)
             # Files may have changed while the user was thinking; those are asked about with the next prompt.
@@ -118,13 +119,13 @@ class SessionTrust:
 
         host = self._host
         projects = tuple(dict.fromkeys(str(brought.place.parent) for brought in missing))
-        title = (
-            CHANGED_TITLE if any(each.place in self._known or each.place in self._here for each in missing) else TITLE
-        )
+        before = {place: known.parts for place, known in self._known.items()}
+        before |= {place: brought.parts for place, brought in self._here.items()}
+        title = CHANGED_TITLE if any(each.place in before for each in missing) else TITLE
         call_id, view, arguments = new_id("call"), CallView(title), _arguments(projects)
         try:
             await host.show(CallAnnounced(call_id, NAME, view, arguments))
-            answer = await host.client.ask_trust(TrustQuestion(call_id, NAME, view, listing(missing), projects))
+            answer = await host.client.ask_trust(TrustQuestion(call_id, NAME, view, listing(missing, before), projects))
             said = _ENDINGS[answer]
         except ToolError as error:
             answer, said = "reject_once", f"{error} {_ENDINGS['reject_once']}"
@@ -209,7 +210,8 @@ class SessionTrust:
             before = (self._found or {}).get(place)
             found[place] = read_brought(place, commands if place == settings.project else (), before)
         brings = [brought for brought in found.values() if not brought.is_nothing and not brought.problem]
-        problem, allowed, known = "", dict[Path, str](), frozenset[Path]()
+        problem, allowed = "", dict[Path, str]()
+        known: dict[Path, Trusted] = {}
         if brings:
             from acp_agent.config.trust import TrustStore
 
@@ -219,10 +221,10 @@ class SessionTrust:
             except ConfigError as error:
                 stored, problem = {}, str(error)
             for brought in brings:
-                digest, kept = brought.digest, stored.get(brought.place)
-                if digest in (kept and kept.digest, self._here.get(brought.place)):
+                digest, kept, here = brought.digest, stored.get(brought.place), self._here.get(brought.place)
+                if digest in (kept and kept.digest, here and here.digest):
                     allowed[brought.place] = digest
-            known = frozenset(place for place, kept in stored.items() if kept is not None)
+            known = {place: kept for place, kept in stored.items() if kept is not None}
         self._found, self._allowed, self._known = found, allowed, known
         return problem
 

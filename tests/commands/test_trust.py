@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -49,6 +50,39 @@ Trusted until something in it changes: {folder / ".claude"}
         1,
         f"acp-agent: Nothing of {folder} was trusted. `acp-agent trust --list` shows what is.\n",
     )
+
+
+async def test_what_has_changed_stands_first_and_what_is_left_out_is_called_no_command(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "shop")
+    recipes, commands = folder / ".acp-agent" / "recipes", folder / ".claude" / "commands"
+    for name in ("README.md", "Bad.md", "loud.MD", "help.md", "a/b/c/d/e/six.md", "a/fine.md"):
+        (recipes / name).parent.mkdir(parents=True, exist_ok=True)
+        (recipes / name).write_text("x")
+    for name in ("See It.md", "compact.md", "\x1b[31mred.md"):
+        (commands / name).write_text("x")
+    ran = await run_command(tmp_path, "trust", "shop")
+    assert "\x1b" not in ran.out
+    lines = [line.strip() for line in ran.out.splitlines()]
+    running = {line.rpartition(" ")[2] for line in lines if ": the command " in line}
+    assert running == {"`/look`", "`/a:fine`", "`/see`", "`/see-it`"}
+    assert len([line for line in lines if line.endswith(": a file beside the recipes")]) == 7
+    env = {"ACP_AGENT_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    listed = await run_command(folder, "recipe", "list", "--json", env=env)
+    offered = {f"`{entry['command']}`" for entry in json.loads(listed.out)["recipes"] if entry["origin"] == "project"}
+    assert running == offered
+
+    (recipes / "look.md").write_text("Other.")
+    (recipes / "zebra.md").write_text("x")
+    (commands / "see.md").unlink()
+    ran = await run_command(tmp_path, "trust", "shop")
+    lines = [line.strip() for line in ran.out.splitlines()]
+    assert lines[1:4] == [
+        "Changed: `.acp-agent/recipes/look.md`: the command `/look`",
+        "New: `.acp-agent/recipes/zebra.md`: the command `/zebra`",
+        "`.acp-agent/recipes/Bad.md`: a file beside the recipes",
+    ]
+    assert "Gone: `.claude/commands/see.md`" in lines
+    assert (await run_command(tmp_path, "trust", "shop")).out.count("Changed: ") == 0
 
 
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:

@@ -252,6 +252,11 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: P
         assert stops.read_text().split() == ["one", "two"]
         [question] = questions(it)
         assert question["title"] == "Trust the changed hooks and recipes of this repository?"
+        told = question["content"][0]["content"]["text"].splitlines()[2:]
+        assert told == [
+            "- Changed: `.acp-agent/hooks/stop`: a program, which says itself when it is run",
+            "- `.acp-agent/recipes/say.md`: the command `/say`",
+        ]
 
         it.agent.permission_answer = "reject_once"
         (folder / ".acp-agent" / "recipes" / "say.md").write_text("Say two.")
@@ -285,7 +290,11 @@ async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_r
         it.agent.permission_answer = "reject_once"
         assert await heard() == ["one", "one"]
         assert len(questions(it)) == 2
-        assert "echo two" in json.dumps(questions(it)[1]["content"])
+        told = questions(it)[1]["content"][0]["content"]["text"].splitlines()[2:]
+        assert told == [
+            "- New: `.acp-agent/config.yaml` runs `echo two >> heard` at agent_stop",
+            "- Gone: `.acp-agent/config.yaml` had another command",
+        ]
         file.write_text(config("one"))
         assert await heard() == ["one", "one", "one"]
         file.write_text(config("three") + "nonsense: 1\n")
