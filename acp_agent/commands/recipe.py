@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,8 @@ from acp_agent.tools.text import clean, without_escapes
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Known, Recipe
 
+_C1 = re.compile("[\x7f-\x9f]")
+"""Control characters that some terminals obey and models take."""
 SCHEMAS = "schemas"
 """The folder beside the recipes into which `new` puts the schema that its files name."""
 NO_SESSION = "sess_show"
@@ -99,12 +102,13 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         errors = [{"file": error.source, "line": error.line, "error": str(error)} for error in library.errors]
         entries = [_facts(recipe, trusted=recipe not in untrusted) for recipe in recipes]
-        print(json.dumps({"recipes": entries, "errors": errors}, ensure_ascii=False, indent=2))
+        report = json.dumps({"recipes": entries, "errors": errors}, ensure_ascii=False, indent=2)
+        print(_C1.sub(lambda sign: f"\\u{ord(sign[0]):04x}", report))
     else:
         for recipe in recipes:
             version = f" ({recipe.version})" if recipe.version else ""
             description = "(not trusted)" if recipe in untrusted else recipe.description
-            print(f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}")
+            print(_harmless(f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}"))
         if untrusted:
             print(_advice(untrusted))
     return _told(library.errors)
@@ -125,7 +129,7 @@ def _facts(recipe: Recipe, *, trusted: bool) -> JsonObject:
 
 def _told(errors: Sequence[RecipeError]) -> int:
     for error in errors:
-        print(f"acp-agent: {error}", file=sys.stderr)
+        print(_harmless(f"acp-agent: {error}"), file=sys.stderr)
     return 1 if errors else 0
 
 
@@ -153,10 +157,10 @@ def _show(arguments: argparse.Namespace) -> int:
     if not trusted:
         around = replace(around, runner=_Told(str(Path.cwd())))
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n\n" if front_matter else "\n"
-    print(f"{recipe.source} ({recipe.origin}{'' if trusted else ', not trusted'}, {recipe.digest[:12]})")
-    print(shown if trusted else _harmless(shown), end="", flush=True)
+    print(_harmless(f"{recipe.source} ({recipe.origin}{'' if trusted else ', not trusted'}, {recipe.digest[:12]})"))
+    print(_harmless(shown), end="", flush=True)
     text = render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)
-    print(text if trusted else _harmless(text))
+    print(_harmless(text))
     return 0
 
 
@@ -178,8 +182,8 @@ class _Told(CommandRunner):
 
 
 def _harmless(text: str) -> str:
-    """A stranger's text without what a terminal would obey."""
-    return clean(without_escapes(text))
+    """A text, which may be a stranger's also where it is trusted, without what a terminal would obey."""
+    return _C1.sub("\ufffd", clean(without_escapes(text)))
 
 
 # --- new ---

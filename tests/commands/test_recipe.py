@@ -119,6 +119,21 @@ async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_tru
     assert "builtin  plan" not in listed.out
 
 
+async def test_nothing_that_a_terminal_would_obey_is_printed_of_a_recipe(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "recipes"
+    evil = "\x1b]0;evil\x07\x1b[2J\x9b2J\x08"
+    write(folder / "evil.md", f"---\ndescription: A {evil}tour\n---\nTake a {evil}tour.\n".replace("\x08", "", 1))
+    write(folder / f"Bad{evil}.md", "x")
+    write(folder / "worse.md", f'---\n"a{evil}": 1\n---\nx')
+    for words in (("list",), ("list", "--json"), ("show", "evil", f"for {evil}me"), ("check",)):
+        ran = await run_command(tmp_path, "recipe", *words)
+        printed = ran.out + ran.err
+        assert not [sign for sign in printed if (ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160], (
+            words
+        )
+        assert "evil" in printed or words[0] == "check"
+
+
 async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) -> None:
     made = await run_command(tmp_path, "recipe", "new", "talk/mine")
     path = tmp_path / "state" / "recipes" / "talk" / "mine.md"
