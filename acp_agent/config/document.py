@@ -28,6 +28,7 @@ MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
 Place: TypeAlias = tuple[str | int, ...]
+IsText: TypeAlias = Callable[[tuple[str | int | None, ...], str], bool]
 
 _TEXT = "tag:yaml.org,2002:str"
 _GUESSED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "merge", "timestamp", "value")}
@@ -93,16 +94,16 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
 
 
-def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
+def parse_mapping(text: str, first_line: int = 1, is_text: IsText = lambda _, __: False) -> Document:
     """Parse YAML whose top level is a mapping, or nothing.
 
     :param text: the YAML.
     :param first_line: the line of the file that `text` begins at.
-    :param is_text: whether what stands at a place is text, as it is written: YAML 1.1 would make 1.1 of `1.10`, 750 of
-        `12:30`, 7 of `007` and false of `no`.
+    :param is_text: whether a word that stands at a place is text, as it is written: YAML 1.1 would make 1.1 of `1.10`,
+        750 of `12:30`, 7 of `007` and false of `no`. It is asked about keys too, with a None behind their place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, first_line, (), is_text)
+    data, lines = _parse(text, first_line, is_text)
     begin = lines.pop(())
     if not isinstance(data, Mapping):
         raise DocumentError("should be `key: value` lines", begin)
@@ -116,7 +117,7 @@ def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Do
     :returns: each with the line that it begins at, which is also the line of its empty place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, 1, words, lambda _: False)
+    data, lines = _parse(text, 1, lambda place, word: place[-1:] == (None,) and word in words)
     if isinstance(data, Mapping):
         return [(lines[()], Document(cast("Mapping[str, object]", data), lines))]
     if not isinstance(data, list):
@@ -130,9 +131,7 @@ def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Do
     return documents
 
 
-def _parse(
-    text: str, first_line: int, words: Collection[str], is_text: Callable[[Place], bool]
-) -> tuple[object, dict[Place, int]]:
+def _parse(text: str, first_line: int, is_text: IsText) -> tuple[object, dict[Place, int]]:
     """The data, an empty mapping where there is none, and its lines; that of the empty place is where it begins."""
     import yaml
     from yaml.reader import ReaderError
@@ -143,8 +142,7 @@ def _parse(
         node = loader.get_single_node()
         if node is None:
             return {}, {(): first_line}
-        _walk(node, (), lines, first_line, set(), words)
-        _keep_text(node, (), is_text)
+        _walk(node, (), lines, first_line, set(), is_text)
         data = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -175,10 +173,9 @@ def _loader() -> type[SafeLoader]:
     return Loader
 
 
-def _walk(
-    node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int], words: Collection[str]
-) -> None:
-    """Note the line of every key and item below `node`, and refuse what would be silently lost or misread."""
+def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int], is_text: IsText) -> None:
+    """Note the line of every key and item below `node`, have text read as it is written, and refuse what would be
+    silently lost or misread."""
     import yaml
 
     line = node.start_mark.line + first_line
@@ -190,13 +187,13 @@ def _walk(
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[*place, index] = item.start_mark.line + first_line
-            _walk(item, (*place, index), lines, first_line, seen, words)
+            _walk(item, (*place, index), lines, first_line, seen, is_text)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             line = key.start_mark.line + first_line
             if not isinstance(key, yaml.ScalarNode):
                 raise DocumentError("a key should be a word", line, dotted(place))
-            if key.value in words:
+            if key.tag in _GUESSED and is_text((*place, None), str(key.value)):
                 key.tag = _TEXT
             if key.tag != _TEXT:
                 message = f"YAML does not read this key as text; put it in quotes: '{key.value}'"
@@ -205,17 +202,8 @@ def _walk(
             if inner in lines:
                 raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
             lines[inner] = line
-            _walk(value, inner, lines, first_line, seen, words)
-
-
-def _keep_text(node: Node, place: Place, is_text: Callable[[Place], bool]) -> None:
-    """Have what stands at such a place read as it is written."""
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            _keep_text(value, (*place, str(key.value)), is_text)
-    elif isinstance(node, yaml.ScalarNode) and node.tag in _GUESSED and is_text(place):
+            _walk(value, inner, lines, first_line, seen, is_text)
+    elif isinstance(node, yaml.ScalarNode) and node.tag in _GUESSED and is_text(place, str(node.value)):
         node.tag = _TEXT
 
 

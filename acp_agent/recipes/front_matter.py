@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.checks import unknown_provider
-from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, parse_mapping, validate
+from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
 from acp_agent.config.forms import ModelName
 from acp_agent.config.hook_events import OF_CALLS, event_name
 from acp_agent.config.settings import Mode
@@ -25,7 +26,7 @@ from acp_agent.recipes.compaction_section import (
     CompactionSection,
     compaction_options,
 )
-from acp_agent.recipes.hooks_section import HookSection, hook_bindings
+from acp_agent.recipes.hooks_section import HookSection, hook_bindings, is_text_param
 from acp_agent.recipes.model import MCP_TOOL, Argument, HookBinding, Known, Origin, Recipe
 from acp_agent.recipes.template import PLACE_NAMES, RESERVED_NAMES
 
@@ -81,7 +82,9 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     parts = split(text)
     if not parts.body.strip():
         raise DocumentError("has no text below its front matter; that text is what the model is told", parts.body_line)
-    document = parse_mapping(parts.front_matter, 2, _is_text) if parts.front_matter else Document({}, {})
+    document = (
+        parse_mapping(parts.front_matter, 2, partial(_is_text, known)) if parts.front_matter else Document({}, {})
+    )
     matter = validate(FrontMatter, document)
     if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
@@ -178,10 +181,14 @@ def _argument_name(value: str) -> str:
     return value
 
 
-def _is_text(place: Place) -> bool:
+def _is_text(known: Known, place: tuple[str | int | None, ...], word: str) -> bool:
     match place:
         case ("name" | "description" | "version",) | ("defaults", _) | ("arguments", _, "description" | "default"):
+            return place[-1] is not None
+        case ("allowed_commands", int()):
             return True
+        case ("hooks", _, "params", *inner) | ("hooks", _, "handlers", int(), "params", *inner):
+            return is_text_param(known, inner, word)
         case _:
             return False
 

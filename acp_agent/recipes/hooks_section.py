@@ -5,8 +5,10 @@ Checks names and parameters against what is known; what a handler does is the ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+import re
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 EXTERNAL = "external"
 """Stands in a list of handlers for all hooks that are not the recipe's."""
+
+
+_JSON = re.compile(r"true|false|True|False|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _named(value: object) -> object:
@@ -48,6 +53,29 @@ class HookSection(BaseModel):
     )
     once: bool = Field(default=False, description="only until the first answer of the run")
     params: dict[str, JsonValue] = Field(default={}, description="how the one handler does what it does")
+
+
+def is_text_param(known: Known, place: Sequence[str | int | None], word: str) -> bool:
+    """Whether a word without quotes is text, as it is written, and nothing that YAML 1.1 makes of it.
+
+    A parameter may be a number or a JSON Schema, so that what JSON has no other name for stays what it is.
+
+    :param place: below `params`; a key ends in None.
+    """
+    if len(place) == 1 and place[0] in _text_params(known.params or {}):
+        return True
+    return place[-1:] == [None] or not _JSON.fullmatch(word)
+
+
+def _text_params(params: Mapping[str, type[BaseModel]]) -> set[str]:
+    """The parameters of all handlers that are texts."""
+    fields = [(field.alias or name, field) for model in params.values() for name, field in model.model_fields.items()]
+    return {name for name, field in fields if _takes_text(field.annotation)}
+
+
+def _takes_text(annotation: object) -> bool:
+    inner = get_args(annotation) if get_origin(annotation) in (Annotated, Union, UnionType) else ()
+    return annotation is str or any(map(_takes_text, inner))
 
 
 def hook_bindings(sections: Mapping[str, HookSection], document: Document, known: Known) -> dict[str, HookBinding]:

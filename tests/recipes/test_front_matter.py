@@ -103,8 +103,10 @@ AS_WRITTEN = ["1.10", "12:30", "007", "no", "on", "True", "1_000", "0x1F", "2026
 @pytest.mark.parametrize("written", AS_WRITTEN)
 def test_a_text_is_kept_as_it_is_written(written: str) -> None:
     arguments = f"arguments: {{a: {{default: {written}, description: {written}}}, b: }}\ndefaults:\n  b: {written}"
-    recipe = parse(f"---\nversion: {written}\ndescription: {written}\n{arguments}\n---\nx")
-    assert (recipe.version, recipe.description) == (written, written)
+    recipe = parse(
+        f"---\nversion: {written}\ndescription: {written}\nallowed_commands: [{written}]\n{arguments}\n---\nx"
+    )
+    assert (recipe.version, recipe.description, recipe.allowed_commands) == (written, written, (written,))
     assert recipe.arguments == (Argument("a", written, written), Argument("b", "", written))
     assert parse("---\narguments: {a: {default: ~}, b: {default: }}\n---\nx").arguments == (
         Argument("a"),

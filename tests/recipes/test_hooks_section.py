@@ -109,3 +109,36 @@ def test_mistakes_at_other_events_are_named_too() -> None:
 def test_a_caller_who_does_not_know_the_parameters_gets_any() -> None:
     recipe = parse("hooks:\n  turn_end: {handler: compact, params: {a: 1}}", Known(KNOWN.handlers))
     assert recipe.hooks["turn_end"].handlers == (NamedHandler("compact", {"a": 1}),)
+
+
+@pytest.mark.parametrize(
+    "form", ["{{handler: {name}, params: {params}}}", "{{handlers: [{{handler: {name}, params: {params}}}]}}"]
+)
+def test_of_a_parameter_that_is_a_text_nothing_is_made_but_what_is_written(form: str) -> None:
+    def params(name: str, written: str, event: str = "turn_end") -> object:
+        recipe = parse(f"hooks:\n  {event}: {form.format(name=name, params=written)}")
+        return recipe.hooks[event].handlers[0].params
+
+    for word in ("1.10", "12:30", "007", "no", "on", "true", "1_000", "2026-01-02", "5"):
+        assert params("append_context", f"{{text: {word}}}", "user_message_send") == {"text": word}
+    schema = (
+        "{type: object, required: [on, no],"
+        " properties: {on: {enum: [no, yes, 12:30, 007, 1, 1.5, true, null]}, y: {const: off}}}"
+    )
+    assert params("validate_output", f"{{schema: {schema}}}") == {
+        "schema": {
+            "type": "object",
+            "required": ["on", "no"],
+            "properties": {
+                "on": {"enum": ["no", "yes", "12:30", "007", 1, 1.5, True, None]},
+                "y": {"const": "off"},
+            },
+        }
+    }
+    assert params("swap_context", "{preserve_system_prompt: true, max_summary_tokens: 4000}") == {
+        "preserve_system_prompt": True,
+        "max_summary_tokens": 4000,
+    }
+    for wrong in ("{preserve_system_prompt: no}", "{max_summary_tokens: 1_000}", "{on: 1}"):
+        with pytest.raises(DocumentError):
+            params("swap_context", wrong)
