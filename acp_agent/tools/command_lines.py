@@ -70,10 +70,14 @@ def _without_literals(command: str) -> str:
     return command if '"' in command else _LITERAL.sub(lambda pair: _MEANT_IN_DOUBLE.sub("_", pair[0]), command)
 
 
-def may_grow_options(command: str) -> bool:
+def may_grow_options(command: str, *, anywhere: bool = False) -> bool:
     """Whether the shell may put an option into a command line that `words_of` understands, where a file is called so: a
-    `*` that is not quoted begins a word before `--`, or is part of an option."""
-    return _MANY_WORDS.search(_unquoted(command).partition(" -- ")[0]) is not None
+    `*` that is not quoted begins a word before `--`, or is part of an option.
+
+    :param anywhere: what stands behind `--` is an option too.
+    """
+    unquoted = _unquoted(command)
+    return _MANY_WORDS.search(unquoted if anywhere else unquoted.partition(" -- ")[0]) is not None
 
 
 def _unquoted(command: str) -> str:

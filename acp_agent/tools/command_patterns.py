@@ -5,15 +5,17 @@ Pure; knows neither recipes nor who asks.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from acp_agent.tools.command_lines import may_grow_options, words_of
-from acp_agent.tools.handed_on import could_hand_on, handed_on
+from acp_agent.tools.handed_on import could_hand_on, ends_options, handed_on, means
 from acp_agent.tools.text import one_line
 
+_OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
 _GROWS = "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
 
 
@@ -23,7 +25,9 @@ def refusal(command: str, patterns: Sequence[str]) -> str:
     A pattern with wildcards allows no compound command, however it begins, unless it is `*`. Its wildcards stand for no
     option by which a command that looks would write or run something.
     """
-    return _refusal(command.strip(), words_of(command, literal=True), patterns, grows=may_grow_options(command))
+    words = words_of(command, literal=True)
+    grows = may_grow_options(command, anywhere=words is not None and not ends_options(words))
+    return _refusal(command.strip(), words, patterns, grows=grows)
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
@@ -87,7 +91,12 @@ def _words(pattern: str) -> list[str]:
 def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
     """Whether globs match words in their order, whatever is between; the first has to match the program."""
     rest = iter(words[1:])
-    return _is_of(globs, words) and all(any(fnmatchcase(word, glob) for word in rest) for glob in globs[1:])
+    return _is_of(globs, words) and all(any(_matches(glob, word, words) for word in rest) for glob in globs[1:])
+
+
+def _matches(glob: str, word: str, words: Sequence[str]) -> bool:
+    """Whether a word is what is forbidden; an option that is written out is forbidden in each of its spellings."""
+    return fnmatchcase(word, glob) or (_OPTION.fullmatch(glob) is not None and means(glob, word, words))
 
 
 def _is_of(globs: Sequence[str], words: Sequence[str]) -> bool:

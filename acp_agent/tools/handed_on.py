@@ -7,7 +7,7 @@ combined with other letters. Errs on the side of finding one. Pure; knows nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -46,7 +46,7 @@ _RUNNING: Final = {
 }
 _DIFFERENCES: Final = "--output --ext-diff --textconv"
 _GIT: Final = {
-    "add branch checkout commit ls-files merge merge-base mv remote reset restore rev-parse rm status switch tag": "",
+    "add branch checkout ls-files merge merge-base mv remote reset rev-parse rm status switch tag": "",
     "annotate blame diff diff-files diff-index diff-tree log range-diff reflog rev-list shortlog show stash "
     "whatchanged": _DIFFERENCES,
     "archive": "-o --output --exec",
@@ -54,6 +54,7 @@ _GIT: Final = {
     "cat-file": "--textconv --filters",
     "checkout-index": "--prefix",
     "clone": "-c -u --config --template --upload-pack | bjo",
+    "commit": "| cmtuCFS",
     "config daemon filter-branch for-each-repo hook instaweb merge-index mergetool remote-ext send-email": "*",
     "difftool": f"* -x --extcmd {_DIFFERENCES}",
     "fetch pull": "--upload-pack",
@@ -63,6 +64,7 @@ _GIT: Final = {
     "init": "--template",
     "push send-pack": "--exec --receive-pack",
     "rebase": "-x --exec",
+    "restore": "| sU",
     "submodule": "* foreach",
 }
 _ANY_GIT: Final = f"--exec --extcmd --open-files-in-pager --receive-pack --upload-pack {_DIFFERENCES}"
@@ -123,9 +125,30 @@ def could_hand_on(words: Sequence[str]) -> bool:
 
     :param words: see `handed_on`.
     """
-    name, arguments = _name(words[0]), words[1:]
-    options = _of_git(_split_git(arguments)[1][:1]) if name == "git" else _programs().get(name, _Options())
-    return not options.runs_code and options != _Options()
+    options = _options_of(words)
+    return not options.runs_code and replace(options, valued="") != _Options()
+
+
+def ends_options(words: Sequence[str]) -> bool:
+    """Whether no option of a command stands behind `--`.
+
+    :param words: see `handed_on`.
+    """
+    return _name(words[0]) not in ("find", "gfind")
+
+
+def means(option: str, word: str, words: Sequence[str]) -> bool:
+    """Whether a word of a command stands for an option: abbreviated, with its value, or among other letters.
+
+    :param option: as it is written out, `-n` or `--amend`.
+    :param words: the command; see `handed_on`.
+    """
+    return any(_options_in(word, replace(_read(option), valued=_options_of(words).valued)))
+
+
+def _options_of(words: Sequence[str]) -> _Options:
+    name = _name(words[0])
+    return _of_git(_split_git(words[1:])[1][:1]) if name == "git" else _programs().get(name, _Options())
 
 
 def _found(words: Sequence[str], *, looking: bool) -> Iterator[Handed]:
@@ -162,8 +185,8 @@ def _options_in(word: str, options: _Options) -> Iterator[str]:
             if letter in options.letters:
                 yield f"-{letter}"
                 return
-            if letter in options.valued:
-                return
+            if letter in options.valued or not letter.isalnum():
+                return  # what stands behind is a value, or all of it is one, as in `-m "- no more"`
 
 
 def _split_git(arguments: Sequence[str]) -> tuple[list[str], Sequence[str]]:

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acp_agent.config.document import parse_mapping
 from acp_agent.tools.command_lines import may_grow_options, words_of
 from acp_agent.tools.command_patterns import refusal, refusal_of_words
+from support.checkout import REPOSITORY
 
+SPELLED = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit --no-verify")
 COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -[a-zA-Z]*n*")
 
 
@@ -82,6 +85,9 @@ COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -
         ("git diff '--'*", "git diff*", False),
         ("git diff src/*.py", "git diff*", True),
         ("ls *", "ls*", True),
+        # Of find, what stands behind `--` is an option as well.
+        ("find -- *", "find *", False),
+        ("find . -name -- *", "find *", False),
     ],
 )
 def test_a_pattern_allows_no_more_than_it_names(command: str, pattern: str, allowed: bool) -> None:
@@ -105,6 +111,42 @@ def test_a_pattern_allows_no_more_than_it_names(command: str, pattern: str, allo
 )
 def test_a_pattern_behind_an_exclamation_mark_takes_back_what_others_allow(command: str, allowed: bool) -> None:
     assert (refusal(command, COMMIT) == "") == allowed
+    assert (refusal(command, SPELLED) == "") == allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ('git commit -m"no n here"', True),
+        ("git commit -uno -m x", True),
+        ("git commit -amnone", True),
+        ("git commit -Skeyname -cnext -m x", True),
+        ("git commit --no-edit -m x", True),
+        ("git commit -sn -m x", False),
+        ("git commit -vnqm x", False),
+        ("git commit --no-ver -m x", False),
+        ("git commit --a -m x", False),
+        ("git commit --amend=x", False),
+    ],
+)
+def test_an_option_that_is_written_out_is_taken_back_however_it_is_spelled(command: str, allowed: bool) -> None:
+    assert (refusal(command, SPELLED) == "") == allowed
+
+
+def test_the_commit_recipe_unstages_and_leaves_the_files_as_they_are() -> None:
+    text = (REPOSITORY / "recipes" / "commit.md").read_text()
+    patterns = parse_mapping(text.split("---\n")[1]).data["allowed_commands"]
+    assert isinstance(patterns, list)
+    for command, allowed in (
+        ("git restore --staged .", True),
+        ('git commit -m"no n here"', True),
+        ("git restore --staged --no-staged .", False),
+        ("git restore --staged --no-st .", False),
+        ("git restore --staged -SW .", False),
+        ("git restore --staged --work .", False),
+        ("git commit -qnm x", False),
+    ):
+        assert (refusal(command, patterns) == "") == allowed, command
 
 
 def test_what_cannot_be_read_is_forbidden_where_anything_is() -> None:
