@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.protocol.v1 import InitializeRequest, NewSessionRequest
+from acp_agent.protocol.v1 import CancelNotification, InitializeRequest, NewSessionRequest, PromptRequest
 from acp_agent.protocol.wire import parse
-from acp_agent.server.opening import plain_new_session
+from acp_agent.server.opening import plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.v1.content import parts_from_blocks
 from support.client import AgentError, connected_agent
 
 TEXT = st.text(st.characters(codec=None), max_size=4)
@@ -47,6 +48,25 @@ NEW_SESSION = st.fixed_dictionaries(
         "other": ANYTHING,
     },
 )
+OTHER_SPELLINGS = dict.fromkeys(("session_id", "mime_type", "meta", "other", "_meta", "annotations"), ANYTHING)
+BLOCK = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "resource_link"]) | ANYTHING},
+    optional={
+        **OTHER_SPELLINGS,
+        **dict.fromkeys(("text", "uri", "name", "mimeType", "title", "description"), TEXT | ANYTHING),
+        "size": st.integers() | ANYTHING,
+        "annotations": some_of(audience=st.just(["user"]), priority=st.floats(0, 1)),
+    },
+)
+PROMPT = st.fixed_dictionaries(
+    {},
+    optional={
+        **OTHER_SPELLINGS,
+        "sessionId": TEXT | ANYTHING,
+        "prompt": st.lists(BLOCK | ANYTHING, max_size=3) | ANYTHING,
+    },
+)
+LINK: JsonObject = {"type": "resource_link", "uri": "file:///a", "name": "a"}
 
 
 @given(CAPABILITIES)
@@ -78,6 +98,38 @@ def test_a_new_session_that_is_read_without_the_model_is_what_the_model_says(par
         model = parse(NewSessionRequest, params, "session/new")
         assert (plain.cwd, plain.additional_directories) == (model.cwd, model.additional_directories)
         assert [*plain.mcp_servers] == model.mcp_servers
+
+
+@given(PROMPT)
+@example({"sessionId": "s", "prompt": [{"type": "text", "text": "\ud800", "annotations": 1}]})
+@example({"sessionId": "s", "prompt": [LINK, {**LINK, "size": 10**30, "mimeType": None, "title": "", "_meta": 1}]})
+@example({"sessionId": "s", "prompt": [{**LINK, "size": True}]})
+@example({"sessionId": "s", "prompt": [{**LINK, "mime_type": "text/plain"}]})
+@example({"sessionId": "s", "prompt": [{**LINK, "type": "text", "text": "a"}]})
+def test_a_prompt_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
+    plain = plain_prompt(params)
+    if plain is not None:
+        model = parse(PromptRequest, params, "session/prompt")
+        assert (plain.session_id, plain.parts) == (model.session_id, parts_from_blocks(model.prompt))
+
+
+@given(PROMPT)
+def test_a_cancel_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
+    plain = plain_cancel(params)
+    if plain is not None:
+        assert plain.session_id == parse(CancelNotification, params, "session/cancel").session_id
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "text", "text": "Hi", "annotations": {"audience": ["user"]}},
+        {**LINK, "mimeType": "text/plain", "title": None, "description": "d", "size": 3, "_meta": {}},
+    ],
+)
+def test_what_editors_prompt_needs_no_model(block: JsonObject) -> None:
+    assert plain_prompt({"sessionId": "s", "prompt": [block], "_meta": {"x": 1}}) is not None
+    assert plain_cancel({"sessionId": "s"}) is not None
 
 
 @pytest.mark.parametrize("more", [{}, {"mcpServers": []}, {"additionalDirectories": ["/b"], "_meta": {"x": 1}}])

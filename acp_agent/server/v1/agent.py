@@ -13,7 +13,7 @@ from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
 from acp_agent.server.face import Face, done, nothing
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
-from acp_agent.server.opening import NewSession, plain_new_session
+from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
@@ -65,8 +65,8 @@ class Agent(Face):
         router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
         router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
-        router.register(methods.SESSION_PROMPT, *self._route(methods.SESSION_PROMPT, self._prompt))
-        router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel))
+        router.register(methods.SESSION_PROMPT, *self._route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
+        router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
         router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
         router.register(
             methods.SESSION_SET_CONFIG_OPTION,
@@ -142,8 +142,8 @@ class Agent(Face):
 
     # --- turns ---
 
-    def _prompt(self, call: Call, params: PromptRequest) -> Awaitable[JsonValue]:
-        parts = parts_from_blocks(params.prompt)
+    def _prompt(self, call: Call, params: PromptRequest | Prompt) -> Awaitable[JsonValue]:
+        parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
 
         def submit(session: Session) -> Ticket:
             ticket = session.submit(parts)
@@ -167,7 +167,7 @@ class Agent(Face):
 
         return wait()
 
-    def _cancel(self, call: Call, params: CancelNotification) -> Awaitable[JsonValue]:
+    def _cancel(self, call: Call, params: CancelNotification | Cancel) -> Awaitable[JsonValue]:
         return self._in_order(call, params.session_id, Session.cancel)
 
     def _set_mode(self, call: Call, params: SetSessionModeRequest) -> Awaitable[JsonValue]:
