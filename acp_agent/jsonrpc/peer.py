@@ -17,6 +17,7 @@ import anyio.abc
 
 from acp_agent.jsonrpc.batch import Answer, Batch
 from acp_agent.jsonrpc.framing import LineTooLongError
+from acp_agent.jsonrpc.loading import Held, LoadingLine
 from acp_agent.jsonrpc.messages import (
     CANCEL_METHOD,
     INTERNAL_ERROR,
@@ -86,6 +87,7 @@ class Peer:
         self._last_id = 0
         self._in_flight: dict[RequestId, Call] = {}
         self._running: set[anyio.CancelScope] = set()
+        self._loading = LoadingLine(router.to_load, self._take, MAX_RUNNING_CALLS)
         self._waiting_errors = 0
         self._closed = False
         self.ended = anyio.Event()
@@ -201,29 +203,50 @@ class Peer:
     def _accept(self, value: JsonValue, batch: Batch | None, index: int) -> None:
         """Take one message in. Nothing here waits, so that all of it happens in the order of the wire."""
         message = classify(value)
-        answer: JsonObject | None = None
         match message:
             case Response():
                 self._resolve(message)
+                self._settle(None, batch, index)
             case Rejected():
-                answer = error_message(message.id, message.error)
+                self._settle(error_message(message.id, message.error), batch, index)
             case Request():
-                try:
-                    if message.method != CANCEL_METHOD:
-                        return self._start(message, batch, index)
-                    self._cancel(message.params)
-                    answer = result_message(message.id, None)
-                except RpcError as error:
-                    logger.debug("%s was not started: %s", message.method, error)
-                    answer = error_message(message.id, error)
-        nobody_asked = answer is None or (isinstance(message, Request) and message.is_notification)
-        line = None if nobody_asked else encode(answer)
+                if self._loading.admit(Held(message, batch, index)) and self._tasks is not None:
+                    self._tasks.start_soon(self._load, self._new_scope())
+
+    async def _load(self, scope: anyio.CancelScope) -> None:
+        try:
+            await self._loading.run(scope)
+        finally:
+            self._running.discard(scope)
+
+    def _new_scope(self) -> anyio.CancelScope:
+        """One that the end of the connection cancels."""
+        scope = anyio.CancelScope()
+        self._running.add(scope)
+        return scope
+
+    def _take(self, held: Held) -> None:
+        """Go on with a request whose turn it is."""
+        request = held.request
+        try:
+            if request.method != CANCEL_METHOD:
+                self._start(request, held.batch, held.index)
+                return
+            self._cancel(request.params)
+            answer = result_message(request.id, None)
+        except RpcError as error:
+            logger.debug("%s was not started: %s", request.method, error)
+            answer = error_message(request.id, error)
+        self._settle(None if request.is_notification else answer, held.batch, held.index)
+
+    def _settle(self, answer: JsonObject | None, batch: Batch | None, index: int) -> None:
+        """A message was dealt with at once; this is the answer, where it has one."""
+        line = None if answer is None else encode(answer)
         if batch is not None:
             whole = batch.settle(index, Answer(line, ()))
             line = whole.line if whole is not None else None
         if line is not None:
             self._send_line_soon(line)
-        return None
 
     def _resolve(self, response: Response) -> None:
         # An unknown id is a late answer, or an answer to nothing: some clients answer notifications with id null.
@@ -256,9 +279,11 @@ class Peer:
 
         :raises RpcError: when there is no such call, or too many.
         """
+        if self._closed:
+            raise RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         if not request.is_notification and request.id in self._in_flight:
             raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is still being answered.")
-        if self._tasks is None or len(self._running) >= MAX_RUNNING_CALLS:
+        if self._tasks is None or len(self._running) + len(self._loading) >= MAX_RUNNING_CALLS:
             raise RpcError(INTERNAL_ERROR, "Too many requests at a time. Wait for some to be answered.")
         call = self._router.bind(request)
         self._running.add(call.scope)
@@ -294,8 +319,7 @@ class Peer:
         return Answer(None if call.is_notification else encode_error(call.id, failure), ())
 
     async def _follow(self, followers: Sequence[AfterResponse]) -> None:
-        scope = anyio.CancelScope()
-        self._running.add(scope)
+        scope = self._new_scope()
         try:
             with scope:
                 for follower in followers:

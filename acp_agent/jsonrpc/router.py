@@ -43,6 +43,8 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 AfterResponse = Callable[[], Awaitable[None]]
+ToLoad = Callable[[JsonObject], "Callable[[], None] | None"]
+"""Says what has to be loaded before such params can be bound; None where there is nothing."""
 
 
 class Call:
@@ -131,12 +133,14 @@ class Router:
 
     def __init__(self) -> None:
         self._methods: dict[str, Callable[..., Result]] = {}
+        self._to_load: dict[str, ToLoad] = {}
 
     def register(
         self,
         method: str,
         params_model_validator: Callable[[JsonObject], P],
         handler: Callable[[Call, P], Awaitable[JsonValue]],
+        to_load: ToLoad | None = None,
     ) -> None:
         """Add a method.
 
@@ -145,7 +149,10 @@ class Router:
             pydantic's ValidationError) becomes -32602; the text of a plain ValueError is sent as it stands.
         :param handler: called in the order of the wire, while the message is read; what it returns is awaited in a
             task of its own. So what a plain function does before it returns its coroutine is done in that order.
+        :param to_load: says what the validator needs; that is loaded in a worker thread before it is called.
         """
+        if to_load is not None:
+            self._to_load[method] = to_load
 
         def bind(call: Call, /, **params: JsonValue) -> Result:
             try:
@@ -159,6 +166,11 @@ class Router:
             return Success()
 
         self._methods[method] = bind
+
+    def to_load(self, request: Request) -> Callable[[], None] | None:
+        """What has to be loaded, in a worker thread, before a request is bound; None where there is nothing."""
+        to_load = self._to_load.get(request.method)
+        return to_load(request.params) if to_load is not None else None
 
     def bind(self, request: Request) -> Call:
         """Look the method up, validate the parameters, and call the handler without awaiting what it returns.

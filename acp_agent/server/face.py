@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -16,7 +16,7 @@ import anyio.to_thread
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Call, Router
+from acp_agent.jsonrpc.router import Call, Router, ToLoad
 from acp_agent.logfile import log_failure
 from acp_agent.server.order import Place, WireOrder
 from acp_agent.session.client import SessionClient
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 T = TypeVar("T")
+Route: TypeAlias = tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]], ToLoad]
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class Face(ABC):
         self._order = WireOrder()
         self._peer: Peer | None = None
         self._greeted = False
+        self._loaded: set[str] = set()
 
     def connect(self, peer: Peer) -> None:
         """Tell it the connection, which is made after the routes."""
@@ -130,19 +132,30 @@ class Face(ABC):
             await session.show_offers()
             session.host.mcp.start()
             (await self._sessions()).prewarm(session)
-            # What the first prompt is read with.
-            await anyio.to_thread.run_sync(self._params_model, self._prompt_method, abandon_on_cancel=True)
+            # What the first prompt is read with, where it is more than text.
+            load = self._to_load(self._prompt_method)
+            if load is not None:
+                await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
 
         call.after_response(follow)
 
     # --- binding ---
+
+    def _to_load(self, method: str) -> Callable[[], None] | None:
+        """What makes the model of a method's params ready for use; None where it is."""
+
+        def load() -> None:
+            self._params_model(method).model_rebuild()
+            self._loaded.add(method)
+
+        return None if method in self._loaded else load
 
     def _open_route(
         self,
         method: str,
         handler: Callable[[Call, P], Awaitable[JsonValue]],
         plain: Callable[[JsonObject], P | None] | None = None,
-    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
+    ) -> Route[P]:
         # The model's class is looked up with the first request: building all of them would delay the first answer.
         def bind(params: JsonObject) -> P:
             if plain is not None and (found := plain(params)) is not None:
@@ -151,22 +164,25 @@ class Face(ABC):
 
             return parse(self._params_model(method), params, method)  # pyright: ignore[reportReturnType]
 
-        return bind, handler
+        def to_load(params: JsonObject) -> Callable[[], None] | None:
+            return None if plain is not None and plain(params) is not None else self._to_load(method)
+
+        return bind, handler, to_load
 
     def _route(
         self,
         method: str,
         handler: Callable[[Call, P], Awaitable[JsonValue]],
         plain: Callable[[JsonObject], P | None] | None = None,
-    ) -> tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]]]:
-        bind, handle = self._open_route(method, handler, plain)
+    ) -> Route[P]:
+        bind, handle, to_load = self._open_route(method, handler, plain)
 
         def bind_initialized(params: JsonObject) -> P:
             if not self._greeted:
                 raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
             return bind(params)
 
-        return bind_initialized, handle
+        return bind_initialized, handle, to_load
 
 
 def to_rpc_error(error: Exception) -> RpcError:

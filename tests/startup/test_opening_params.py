@@ -157,3 +157,30 @@ async def test_what_is_wrong_with_a_new_session_is_named_by_its_path(
         with pytest.raises(AgentError, match="session/new") as refused:
             await agent.request("session/new", params)
         assert wrong in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ({"prompt": []}, "sessionId is missing"),
+        ({"prompt": "Hi"}, "prompt must be an array"),
+        ({"prompt": [{"type": "text"}]}, "prompt[0].text is missing"),
+        ({"prompt": [{"type": "text", "text": 1}]}, "prompt[0].text must be a string"),
+        ({"prompt": [{"text": "Hi"}]}, "prompt[0].type is missing"),
+        ({"prompt": [{"type": "film"}]}, "prompt[0].type is 'film', which is none of text, image"),
+        ({"prompt": [{"type": "resource_link", "uri": "file:///a"}]}, "prompt[0].name is missing"),
+    ],
+)
+async def test_what_is_wrong_with_the_first_prompt_is_named_by_its_path_and_the_next_goes_on(
+    tmp_path: Path, params: JsonObject, wrong: str
+) -> None:
+    """Right behind the new session, when what reads it is not loaded yet."""
+    async with connected_agent(home=tmp_path, laws=False) as agent:
+        session_id = await agent.new_session(tmp_path)
+        known = {} if wrong.startswith("sessionId") else {"sessionId": session_id}
+        pending = await agent.start_request("session/prompt", {**known, **params})
+        mode = await agent.start_request("session/set_mode", {"sessionId": session_id, "modeId": "full-access"})
+        with pytest.raises(AgentError, match="session/prompt") as refused:
+            await pending.result()
+        assert wrong in str(refused.value)
+        assert await mode.result() == {}
