@@ -2,7 +2,8 @@
 
 pydantic reads and writes the dataclasses as they stand, so that this border has no second description of them. There is
 one adapter per kind of event, built on first use: building all of them takes longer than a new session should. What
-opens a log holds texts alone and is written without pydantic, which a new session does not wait for either.
+opens a log, a prompt and the end of its turn hold texts alone and are written without pydantic, which neither a new
+session waits for, nor a turn that ends before it has begun.
 
 A recipe's prompt that a compaction keeps or an undo brings back is written as a message with one field more, which a
 version that does not know it passes over.
@@ -23,12 +24,16 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     Event,
     InstructionsLoaded,
+    NoteAdded,
     Pinned,
     RestoredEntry,
     Rewritten,
     SessionStarted,
+    TitleChanged,
+    TurnEnded,
+    UserPrompted,
 )
-from acp_agent.conversation.messages import UserMessage, UserPart
+from acp_agent.conversation.messages import ResourceLink, Text, UserMessage, UserPart
 from acp_agent.errors import StorageError
 
 if TYPE_CHECKING:
@@ -64,7 +69,7 @@ def encode(event: Event) -> str:
     Lone surrogates (a file name that is no UTF-8, a broken escape in a model's answer), which no database and no wire
     takes, become U+FFFD, and so does what is nested so deeply in a call's arguments that it could not be read back.
     """
-    if isinstance(event, SessionStarted | InstructionsLoaded):
+    if _holds_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
@@ -77,6 +82,12 @@ def encode(event: Event) -> str:
     except (ValueError, RecursionError):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     return text
+
+
+def _holds_texts(event: Event) -> bool:
+    if isinstance(event, UserPrompted):
+        return all(isinstance(part, Text | ResourceLink) for part in (*event.shown, *(event.sent or ())))
+    return isinstance(event, SessionStarted | InstructionsLoaded | TitleChanged | NoteAdded | TurnEnded)
 
 
 def decode(kind: str, data: str) -> Event:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -319,7 +320,10 @@ class AnthropicProvider:
             raise self._no_key()
         for found in (client.api_key, client.auth_token):  # the SDK may have looked for them itself
             check_key(access.name, found, access.key_hint)
-        _ = client.messages.with_streaming_response  # loads the SDK's lazily imported half, here in the thread
+        # Loads what the SDK imports when it is first used, here in the thread.
+        _ = client.messages.with_streaming_response
+        with suppress(Exception):  # as the SDK does without it: the environment may name what there is not
+            import_module("opentelemetry.propagate")
         return client
 
     def _no_key(self) -> ModelAuthError:

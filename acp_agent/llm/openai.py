@@ -189,7 +189,7 @@ class OpenAIClient:
             client.organization = None
             client.project = None
         part = client.responses if self._api == "responses" else client.chat.completions
-        _ = part.with_streaming_response  # loads the SDK's lazily imported half, here in the thread
+        _ = part.with_streaming_response, client.models  # loads the SDK's lazily imported half, here in the thread
         return client
 
 

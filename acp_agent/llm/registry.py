@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Protocol
 
 import anyio
@@ -74,6 +75,14 @@ _BUILT_IN: dict[str, _BuiltIn] = {
     "lmstudio": _BuiltIn("openai-chat", "http://localhost:1234/v1"),
 }
 """In the order in which a set key makes a provider the default."""
+
+_ADAPTERS: dict[ProviderKind, str] = {
+    "anthropic": "acp_agent.llm.anthropic",
+    "openai-responses": "acp_agent.llm.openai_responses",
+    "openai-chat": "acp_agent.llm.openai_chat",
+    "scripted": "acp_agent.llm.scripted",
+}
+"""Modules."""
 
 BUILT_IN_PROVIDERS = tuple(_BUILT_IN)
 """Names of the providers that need no configuration."""
@@ -188,6 +197,14 @@ class Registry:
                 models[f"{name}/{provider.script.stem}"] = None
         return tuple(models | dict.fromkeys(await self._local_models()))
 
+    def load(self, model: str) -> None:
+        """Load the adapter that a model's provider needs, without its SDK; run this in a thread. A name that is none
+        needs nothing."""
+        provider = model.partition("/")[0]
+        settings, built_in = self._settings.providers.get(provider), _BUILT_IN.get(provider)
+        if settings is not None or built_in is not None:
+            import_module(_ADAPTERS[_kind(settings, built_in)])
+
     async def prewarm(self, model: str) -> None:
         """Load what the model's provider needs for a call, except an SDK, in a worker thread.
 
@@ -225,7 +242,7 @@ class Registry:
         """Base URL of a server that wants no key, as local ones do."""
         settings = self._settings.providers.get(name)
         built_in = _BUILT_IN.get(name)
-        kind = (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")
+        kind = _kind(settings, built_in)
         url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
         keyless = not (built_in.keys if built_in else ()) and not (settings.api_key_env if settings else None)
         return url if kind == "openai-chat" and keyless else None
@@ -264,7 +281,7 @@ class Registry:
         base_url = settings.base_url or (built_in.base_url if built_in else None)
         found = self._variable(name, variables)
         hint = found or " or ".join(variables) or "its headers"
-        kind: ProviderKind = settings.kind or (built_in.kind if built_in else "openai-chat")
+        kind = _kind(settings, built_in)
         _log.info("the provider %s speaks %s; key: %s", name, kind, found or "none")
 
         def profile_of(model: str) -> ModelProfile:
@@ -322,3 +339,7 @@ class Registry:
             reasoning="reasoning" if name == "openrouter" else "reasoning_effort",
             local=_LOCAL.get(name),
         )
+
+
+def _kind(settings: ProviderSettings | None, built_in: _BuiltIn | None) -> ProviderKind:
+    return (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -34,6 +34,7 @@ from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
+from acp_agent.session.loading import load_for_a_turn
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.models import ActiveModel, SessionModels
@@ -118,6 +119,7 @@ class SessionHost:
         self._tasks: TaskGroup | None = None
         self._silent = False
         self._doubted = False
+        self._loaded = False
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
@@ -359,11 +361,20 @@ class SessionHost:
 
     # --- requests ---
 
+    async def load(self) -> None:
+        """Have what a turn needs loaded, except an SDK: once, and in a worker thread, for which nobody waits that is
+        cancelled."""
+        if not self._loaded:
+            load_provider = partial(self.models.load, await self.models.name(self.model))
+            await anyio.to_thread.run_sync(load_for_a_turn, self.tools, load_provider, abandon_on_cancel=True)
+            self._loaded = True
+
     async def prewarm(self) -> None:
         """Load what the first request needs, except an SDK, so that the first prompt does not wait for it.
 
         :raises AgentError: see `SessionModels.prewarm`.
         """
+        await self.load()
         _ = self.requests.definitions
         _ = self.compaction
         await self.models.prewarm(self.context.model)

@@ -175,6 +175,14 @@ class SessionModels:
         """What may be chosen from."""
         return await self._registry.available_models()
 
+    def load(self, name: str | None) -> None:
+        """Load what a model is asked with, except an SDK; run this in a thread.
+
+        :param name: `provider/model`; None where there is none.
+        """
+        if name is not None:
+            self._registry.load(name)
+
     async def prewarm(self, chosen: str) -> None:
         """Load what the model in use needs, except an SDK, so that the first prompt does not wait for it."""
         name = await self.name(chosen)

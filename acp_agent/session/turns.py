@@ -75,6 +75,7 @@ class SessionTurns:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
+            await self._host.load()
             if says_anything(ticket.parts) and not ticket.cancelled and not await self._host.trust.settle():
                 await self._log_unasked(ticket.parts)
                 return "cancelled"

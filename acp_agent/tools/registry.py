@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from acp_agent.tools.tool import Tool
@@ -47,10 +47,15 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._given = tools
+        self._taken: dict[str, Tool] | None = None
+        self._taking = threading.Lock()
 
-    @cached_property
+    @property
     def _tools(self) -> dict[str, Tool]:
-        return {tool.name: tool for tool in self._given}
+        with self._taking:  # what is given can be gone through but once, by one thread
+            if self._taken is None:
+                self._taken = {tool.name: tool for tool in self._given}
+            return self._taken
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())

@@ -11,39 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import pytest
 
+from startup.slow_modules import begun, hanging
 from support.client import ROOT, connected_agent
 from support.terminal import run_command
-
-ENDLESS = """
-import pathlib, sys, threading
-
-class Endless:
-    def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
-            pathlib.Path(__file__).with_name("began").write_text("yes")
-            threading.Event().wait()
-
-sys.meta_path.insert(0, Endless())
-"""
-
-
-def hanging(tmp_path: Path, module: str) -> Path:
-    """A folder for PYTHONPATH with which the import of a module takes for ever."""
-    slow = tmp_path / "slow"
-    slow.mkdir()
-    (slow / "sitecustomize.py").write_text(ENDLESS.format(module=module))
-    os.mkfifo(slow / "began")
-    return slow
-
-
-async def begun(slow: Path) -> None:
-    """Wait for that import."""
-    with anyio.fail_after(20):
-        await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
-
 
 SLOW = """
 import pathlib, threading
