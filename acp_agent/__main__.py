@@ -57,7 +57,7 @@ def _serve() -> None:
         os._exit(0)
 
 
-def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> NoReturn:
+def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Load the agent, serve to the end, and end the process."""
     import gc
 
@@ -72,11 +72,15 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> NoReturn:
 
     gc.freeze()
     gc.enable()
-    anyio.run(serve, read_fd, write_fd, handshake)
-    logging.shutdown()
-    # Everything is closed. Tearing down the modules of an SDK, or waiting for a thread that still loads one, would only
-    # keep the editor waiting.
-    os._exit(0)
+
+    async def serve_and_end() -> NoReturn:
+        await serve(read_fd, write_fd, handshake)
+        logging.shutdown()
+        # Everything is closed. Tearing down the modules of an SDK, or waiting for a thread that still loads one or
+        # looks a name up, would only keep the editor waiting.
+        os._exit(0)
+
+    anyio.run(serve_and_end)
 
 
 if __name__ == "__main__":

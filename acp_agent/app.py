@@ -47,6 +47,9 @@ LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
 """Of Claude Code's folder, in the user's home and in a project."""
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes keeps the interpreter to itself while the sessions are being closed, which gives it
+away a hundred times."""
 RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
@@ -243,6 +246,7 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
 async def _stop_at_the_end(peer: Peer, agent: Agent) -> None:
     """End the turns while the editor is given a moment to read what is left."""
     await peer.ended.wait()
+    sys.setswitchinterval(SWITCH_SECONDS)
     sys.meta_path.insert(0, _NothingMore())
     agent.disconnected()
 

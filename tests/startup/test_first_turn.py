@@ -90,6 +90,29 @@ async def test_the_end_in_mid_turn_does_not_wait_for_what_is_being_loaded(
         assert await agent.wait_exit() == 0
 
 
+LOOKUP = """
+import pathlib, socket, threading
+
+def look_up(*args, **more):
+    pathlib.Path(__file__).with_name("began").write_text("yes")
+    threading.Event().wait()
+
+socket.getaddrinfo = look_up
+"""
+
+
+async def test_the_end_does_not_wait_for_a_name_that_is_being_looked_up(tmp_path: Path) -> None:
+    slow = hanging(tmp_path, "nothing")
+    (slow / "sitecustomize.py").write_text(LOOKUP)
+    env = {"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://nowhere.invalid"}
+    async with connected_agent(home=tmp_path / "home", env={**env, "PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}) as agent:
+        session_id = await agent.new_session(tmp_path)
+        await agent.start_prompt(session_id, "Hi.")
+        await begun(slow)
+        await agent.close_stdin()
+        assert await agent.wait_exit() == 0
+
+
 async def test_a_prompt_whose_turn_ends_before_pydantic_is_loaded_is_kept(tmp_path: Path) -> None:
     slow = hanging(tmp_path, "pydantic.main")
     async with connected_agent(home=tmp_path / "home", env={"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}) as agent:
