@@ -1,5 +1,5 @@
-"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, while
-modules are being loaded; and in mid-answer with an editor that reads no further."""
+"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, and at some
+moments of the first prompt, while modules are being loaded; and in mid-answer with an editor that reads no further."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from benchmarks.table import Figure
 
 FLOOD = ("word " * 200,) * 2_000
 """Deltas that fill the pipe to an editor many times over."""
+MOMENTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2)
+"""Seconds behind the first prompt, which stands right behind `session/new`."""
 COMMAND = "sleep 297 & sleep 298; wait"
 
 
@@ -27,6 +29,7 @@ async def ending(bench: Bench) -> list[Figure]:
         Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 100, "16 pi-acp"),
         Figure("  processes left behind", "", term_left, 0, "pi-acp 0, codex-acp 2"),
         Figure("exit on EOF right behind session/new", "ms", await _end_at_once(bench), 100),
+        Figure("exit on EOF 0 to 0.2 s behind the first prompt", "ms", await _end_behind_prompt(bench), 100),
         Figure("exit on EOF in mid-turn, output not read", "ms", await _end_unread(bench), 100),
     ]
 
@@ -39,6 +42,23 @@ async def _end_at_once(bench: Bench) -> list[float]:
             await agent.new_session(home.project)
             asked = agent.close_stdin()
             waits.append((await agent.exited() - asked) * 1000)
+    return waits
+
+
+async def _end_behind_prompt(bench: Bench) -> list[float]:
+    waits: list[float] = []
+    bench.model.reply = lambda _: Reply(("Now I wait.",), hangs=True)
+    for _ in range(bench.fewer):
+        for moment in MOMENTS:
+            async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+                await agent.initialize()
+                session_id, _ = await agent.new_session(home.project)
+                turn = asyncio.ensure_future(agent.prompt(session_id, "Wait."))
+                await asyncio.sleep(moment)
+                asked = agent.close_stdin()
+                waits.append((await agent.exited() - asked) * 1000)
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
     return waits
 
 
