@@ -23,7 +23,7 @@ import pathlib, threading
 pathlib.Path(__file__).with_name("began").write_text("yes")
 threading.Event().wait()
 """
-MODULES = {"recipes": "yaml", "the params of a prompt": "pydantic.alias_generators", "an SDK": "anthropic"}
+MODULES = {"recipes": "yaml", "the params of a prompt": "pydantic.alias_generators", "an SDK's ground": "httpx2"}
 
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
