@@ -7,10 +7,10 @@ Knows no prompts and no templates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from acp_agent.errors import RecipeArgumentError
-from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.model import Argument, Recipe
 
 _ARGUMENT = re.compile(
     r"""\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)=
@@ -68,6 +68,18 @@ def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
         _require_new(recipe, name, values)
         values[name] = value
     return values
+
+
+def missing_arguments(recipe: Recipe, given: Collection[str]) -> tuple[Argument, ...]:
+    """The arguments without which a recipe cannot be rendered.
+
+    :param given: names of those that have a value.
+    """
+    return tuple(
+        argument
+        for argument in recipe.arguments
+        if argument.required and argument.default is None and argument.name not in given
+    )
 
 
 def _require_new(recipe: Recipe, name: str, values: Mapping[str, str]) -> None:

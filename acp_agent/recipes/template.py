@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import RecipeArgumentError, RecipeError
+from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.recipes.model import Recipe
 from acp_agent.recipes.placeholders import (
     command_failed,
@@ -229,14 +230,13 @@ def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
             hint = f"did you mean `{near[0]}`?" if near else takes
             raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {hint}", source=source)
-    for argument in recipe.arguments:
-        if argument.required and argument.default is None and argument.name not in given:
-            what = f" ({argument.description})" if argument.description else ""
-            raise RecipeArgumentError(
-                f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
-                f"begin with it, as in `/{recipe.command} {argument.name}=…`",
-                source=source,
-            )
+    for argument in missing_arguments(recipe, given):
+        what = f" ({argument.description})" if argument.description else ""
+        raise RecipeArgumentError(
+            f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
+            f"begin with it, as in `/{recipe.command} {argument.name}=…`",
+            source=source,
+        )
     return {argument.name: given.get(argument.name, argument.default or "") for argument in recipe.arguments}
 
 

@@ -13,7 +13,7 @@ from acp_agent.turn.permission import Answer
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
 
-_TRUST: tuple[tuple[PermissionOptionKind, str], ...] = (
+TRUST_CHOICES: tuple[tuple[PermissionOptionKind, str], ...] = (
     ("allow_always", "Trust this folder until something in it changes"),
     ("allow_once", "For this session"),
     ("reject_once", "Not now"),
@@ -36,7 +36,7 @@ def permission_options(subject: str) -> list[JsonObject]:
 
 def trust_options() -> list[JsonObject]:
     """The same for what a project brings."""
-    return [requests.permission_option(kind, name, kind) for kind, name in _TRUST]
+    return [requests.permission_option(kind, name, kind) for kind, name in TRUST_CHOICES]
 
 
 def answer_of(chosen: str, offered: Collection[JsonValue]) -> Answer:

@@ -161,8 +161,26 @@ class SessionMcp:
             )
         from acp_agent.tools.mcp_results import prompt_parts
 
-        arguments = _arguments(prompt, match["rest"] or "", f"/mcp:{match['server']}:{match['prompt']}")
+        arguments = await self._arguments(prompt, match["rest"] or "", f"/mcp:{match['server']}:{match['prompt']}")
         return (*prompt_parts(await server.prompt(prompt.name, arguments)), *parts[1:])
+
+    async def _arguments(self, prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]:
+        """A prompt's arguments as they were typed, and what is missing as the user gives it when they are asked.
+
+        :raises InvalidParamsError: a required one is missing, or there is one too many.
+        """
+        values = _arguments(prompt, line, command)
+        missing = [each for each in prompt.arguments if each.required and each.name not in values]
+        if not missing:
+            return values
+        from acp_agent.session.missing import missing_values
+
+        wanted = [(each.name, each.description) for each in missing]
+        given = await missing_values(self._host.client.questions, command, wanted)
+        if isinstance(given, str):
+            names = ", ".join(name for name, _ in wanted)
+            raise InvalidParamsError(f"{command} needs {names}: write {command} {_hint(prompt)}")
+        return {**values, **given}
 
     async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
         from acp_agent.tools.mcp_results import resource_parts
@@ -234,7 +252,7 @@ def _arguments(prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]
     """A prompt's arguments as they are typed: `name=value` in front, with quotes where there are blanks; what follows
     is the first one that is still missing.
 
-    :raises InvalidParamsError: a required one is missing, or there is one too many.
+    :raises InvalidParamsError: there is one too many.
     """
     declared = [each.name for each in prompt.arguments]
     values: dict[str, str] = {}
@@ -249,7 +267,4 @@ def _arguments(prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]
         values[left[0]] = rest
     elif rest:
         raise InvalidParamsError(f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that.")
-    missing = [each.name for each in prompt.arguments if each.required and each.name not in values]
-    if missing:
-        raise InvalidParamsError(f"{command} needs {', '.join(missing)}: write {command} {_hint(prompt)}")
     return values

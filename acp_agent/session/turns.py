@@ -130,6 +130,8 @@ class SessionTurns:
             # Whatever is wrong with the settings or the recipes, the prompt is kept.
             await self._take(UserPrompted(new_id("msg"), parts, sent=()))
             raise
+        if run is not None and (run := await self._completed(run, parts)) is None:
+            return "end_turn"
         if run is not None and run.compacts:
             with host.hooks.running(run):
                 return await self._compact(run, parts)
@@ -139,6 +141,32 @@ class SessionTurns:
         async with host.run.of(run.recipe if run else None):
             with host.hooks.running(run):
                 return await self._ask_model(run, parts)
+
+    async def _completed(self, run: RecipeRun, parts: tuple[UserPart, ...]) -> RecipeRun | None:
+        """The run with what was missing of its arguments, where the user can be asked for that; None where they have
+        not given it, which ends the turn."""
+        from acp_agent.recipes.arguments import missing_arguments
+
+        missing = missing_arguments(run.recipe, run.arguments)
+        if not missing:
+            return run
+        from acp_agent.session.missing import missing_values
+
+        command = f"/{run.recipe.command}"
+        wanted = [(argument.name, argument.description) for argument in missing]
+        try:
+            values = await missing_values(self._host.client.questions, command, wanted)
+        except AgentError:
+            await self._host.append(_prompted(parts, (), run))
+            raise
+        if values == "not asked":
+            return run
+        if values == "not given":
+            await self._host.append(_prompted(parts, (), run))
+            names = ", ".join(f"`{name}`" for name, _ in wanted)
+            await self._note(f"`{command}` was not run: it needs {names}, which you have not given.")
+            return None
+        return replace(run, arguments={**run.arguments, **values})
 
     async def _run_builtin(self, command: tuple[str, str], parts: tuple[UserPart, ...]) -> StopReason:
         from acp_agent.session.builtin import only_tells, run_builtin

@@ -11,36 +11,14 @@ import pytest
 
 from support.client import AgentError
 from support.editors import ACPX
-from support.lines import Line
+from support.questions import accepted, answers, question
 from support.replies import Reply, ToolCall
 from support.serving import never_answer
-from support.stage import PATIENCE, Stage, results, stage
+from support.stage import Stage, results, stage
 
 Params = Mapping[str, Any]
 WAYS = [{"label": "Rewrite", "description": "All of it"}, {"label": "Mend"}, {"label": "Leave"}]
 ASK = ToolCall("ask_user", {"questions": [{"question": "Which way?", "options": WAYS}]})
-
-
-def answers(it: Stage, *given: Any) -> list[Params]:
-    """Answer the agent's forms with these, one after the other; the params of those that came."""
-    asked: list[Params] = []
-    rest = iter(given)
-
-    async def answer(params: Params) -> Any:
-        asked.append(params)
-        return next(rest)
-
-    it.agent.handlers["elicitation/create"] = answer
-    return asked
-
-
-async def question(it: Stage, begun: int = 0) -> Line:
-    """Wait for a form among the lines from this one on."""
-    return await it.agent.wait_for(lambda line: line.method == "elicitation/create", PATIENCE, since=begun)
-
-
-def accepted(**content: Any) -> dict[str, Any]:
-    return {"action": "accept", "content": content}
 
 
 def offered(it: Stage, call: int = 0) -> list[str]:

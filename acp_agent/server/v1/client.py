@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
@@ -12,7 +13,7 @@ from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content, methods, requests, updates
-from acp_agent.server.asking import answer_of, permission_options, trust_options
+from acp_agent.server.asking import TRUST_CHOICES, answer_of, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.v1.capabilities import Capabilities
@@ -92,10 +93,15 @@ class EditorClient(WireClient):
         return await self._ask(tool_call, permission_options(subject))
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask the user whether what a project brings may run.
+        """Ask the user whether what a project brings may run: by a form, or else by a permission dialog.
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
+        if self._questions.asks == "forms":
+            from acp_agent.tools.forms import FormsUnknownError
+
+            with suppress(FormsUnknownError):
+                return await self._ask_trust_by_form(question)
         tool_call = updates.tool_call_fields(
             question.call_id,
             question.view.title,
@@ -106,6 +112,21 @@ class EditorClient(WireClient):
             raw_input={"folders": [*question.projects]},
         )
         return await self._ask(tool_call, trust_options())
+
+    async def _ask_trust_by_form(self, question: TrustQuestion) -> Answer:
+        from acp_agent.tools.forms import Choice, Filled, Form, FormField
+
+        choices = tuple(Choice(kind, name) for kind, name in TRUST_CHOICES)
+        folders = "\n".join(question.projects)
+        form = Form(
+            f"{question.view.title}\n\n{folders}\n\n{question.text}",
+            (FormField("trust", "choice", "Trust", choices=choices),),
+        )
+        answer = await self._questions.fill(form, question.call_id)
+        if not isinstance(answer, Filled):
+            return "reject_once"  # also where the form was closed: the turn goes on, and nothing of the project runs
+        chosen: dict[object, Answer] = {"allow_always": "allow_always", "allow_once": "allow_once"}
+        return chosen.get(answer.values["trust"], "reject_once")
 
     async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
         try:
