@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,6 +20,7 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router, ToLoad
 from acp_agent.logfile import log_failure
 from acp_agent.server.order import Place, WireOrder
+from acp_agent.server.tracing import trace_context
 from acp_agent.session.client import SessionClient
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.session import Session
@@ -31,6 +33,14 @@ T = TypeVar("T")
 Route: TypeAlias = tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitable[JsonValue]], ToLoad]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced(Generic[P]):
+    """Params, and the trace context that came with them."""
+
+    params: P
+    trace: Mapping[str, str]
 
 
 class Face(ABC):
@@ -149,6 +159,20 @@ class Face(ABC):
             self._loaded.add(method)
 
         return None if method in self._loaded else load
+
+    def _traced_route(
+        self,
+        method: str,
+        handler: Callable[[Call, Traced[P]], Awaitable[JsonValue]],
+        plain: Callable[[JsonObject], P | None] | None = None,
+    ) -> Route[Traced[P]]:
+        """A route whose handler is told the trace context as well, which the models leave out with all of `_meta`."""
+
+        def untraced(call: Call, params: P) -> Awaitable[JsonValue]:
+            return handler(call, Traced(params, {}))
+
+        bind, _, to_load = self._route(method, untraced, plain)
+        return lambda params: Traced(bind(params), trace_context(params.get("_meta"))), handler, to_load
 
     def _open_route(
         self,

@@ -4,7 +4,7 @@ passes updates and questions on to the client."""
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -84,6 +84,7 @@ class SessionHost:
     :ivar permissions: what its user need not be asked again.
     :ivar recipes: those of its directory.
     :ivar mcp: its MCP servers.
+    :ivar trace: W3C trace context of the prompt that is being answered.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
     """
 
@@ -116,6 +117,7 @@ class SessionHost:
         self._services = services
         self._asked: ActiveModel | None = None
         self.telling = Telling(self)
+        self.trace: Mapping[str, str] = {}
         self._tasks: TaskGroup | None = None
         self._silent = False
         self._doubted = False
@@ -285,6 +287,7 @@ class SessionHost:
             originals=self.originals,
             questions=self.client.questions,
             call_id=call_id,
+            trace=self.trace,
         )
 
     async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 import anyio
@@ -20,12 +20,14 @@ StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "
 class Ticket:
     """One prompt, and its answer once there is one.
 
+    :ivar trace: W3C trace context that it came with.
     :ivar cancelled: set by a cancel that came before its turn.
     :ivar message_id: of the message that it became; empty until it has its place in the conversation.
     """
 
-    def __init__(self, parts: tuple[UserPart, ...]) -> None:
+    def __init__(self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None) -> None:
         self.parts = parts
+        self.trace: Mapping[str, str] = trace or {}
         self.cancelled = False
         self.message_id = ""
         self._taken = anyio.Event()

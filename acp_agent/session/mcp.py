@@ -85,7 +85,8 @@ class SessionMcp:
         from acp_agent.tools.mcp_server import Place
         from acp_agent.tools.mcp_servers import SessionServers
 
-        place = Place(self._roots, os.environ)
+        questions = self._host.client.questions
+        place = Place(self._roots, os.environ, elicits=questions.asks == "forms" or questions.opens_urls)
         self._servers = SessionServers(self._wanted, place, self._host.tell, self._changed)
         self._servers.start(self._tasks)
 

@@ -7,7 +7,7 @@ What a turn is, it does not know.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Literal
 
 import anyio
@@ -57,15 +57,16 @@ class Session:
 
     # --- prompts ---
 
-    def submit(self, parts: tuple[UserPart, ...]) -> Ticket:
+    def submit(self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None) -> Ticket:
         """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
 
+        :param trace: W3C trace context that it came with.
         :raises QueueFullError: too many are waiting.
         :raises SessionClosedError: the session was closed.
         """
         if self._closed:
             raise SessionClosedError(self.session_id)
-        ticket = Ticket(parts)
+        ticket = Ticket(parts, trace)
         self._mailbox.put(ticket)
         return ticket
 

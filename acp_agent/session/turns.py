@@ -68,6 +68,7 @@ class SessionTurns:
         :raises AgentError: why there is no answer.
         """
         self._ticket = ticket
+        self._host.trace = ticket.trace
         async with self._host.telling.turn():
             return await self._answer(ticket)
 

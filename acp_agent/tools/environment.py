@@ -141,6 +141,7 @@ class Environment:
     :ivar originals: None likewise.
     :ivar questions: how the user can be asked; None where nobody can.
     :ivar call_id: of the call that this is for; empty where it is for none.
+    :ivar trace: W3C trace context that the prompt came with, for whoever is asked outside of this process.
     """
 
     cwd: Path
@@ -153,3 +154,4 @@ class Environment:
     originals: Originals | None = None
     questions: Questions | None = None
     call_id: str = ""
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])

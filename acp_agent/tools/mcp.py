@@ -29,6 +29,8 @@ from acp_agent import __version__
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
+from acp_agent.tools.forms import LinkAnswer
+from acp_agent.tools.mcp_elicitation import Calling, Elicitations
 from acp_agent.tools.mcp_offer import (
     Answer,
     ListName,
@@ -54,6 +56,11 @@ _CONNECT_SECONDS = 30.0
 _PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
 _LOGIN = (401, 403)
+_ACTIONS: dict[LinkAnswer, Literal["accept", "decline", "cancel"]] = {
+    "accepted": "accept",
+    "declined": "decline",
+    "cancelled": "cancel",
+}
 _CHANGES: dict[type, ListName] = {
     types.ToolListChangedNotification: "tools",
     types.PromptListChangedNotification: "prompts",
@@ -78,9 +85,10 @@ class Connection:
     :ivar lost: set when there is nobody at the other end any more.
     """
 
-    def __init__(self, client: Client, seen: _Seen) -> None:
+    def __init__(self, client: Client, seen: _Seen, asked: Elicitations) -> None:
         self._client = client
         self._seen = seen
+        self._asks = asked
         self.lost = seen.lost
 
     @property
@@ -100,11 +108,16 @@ class Connection:
         return Offer(tools, prompts, resources)
 
     async def call(
-        self, name: str, arguments: JsonObject, seconds: float, report: Callable[[str], Awaitable[None]]
+        self,
+        name: str,
+        arguments: JsonObject,
+        seconds: float,
+        report: Callable[[str], Awaitable[None]],
+        calling: Calling,
     ) -> Answer:
         """Call a tool.
 
-        :param seconds: that it may take.
+        :param seconds: that it may take, without those in which the user thinks about what it asks.
         :param report: told what it says of how far it is.
         :raises ToolError: it did not answer, or refused the call; says why.
         """
@@ -113,8 +126,9 @@ class Connection:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             await report(f"{share} {message}\n" if message else f"{share}\n")
 
+        meta = cast("types.RequestParamsMeta", {**calling.trace}) if calling.trace else None
         result = await self._asked(
-            lambda: self._client.call_tool(name, dict(arguments), progress_callback=tell), seconds
+            lambda: self._client.call_tool(name, dict(arguments), progress_callback=tell, meta=meta), seconds, calling
         )
         return Answer(tuple(_json(block) for block in result.content), result.structured_content, result.is_error)
 
@@ -149,9 +163,9 @@ class Connection:
         except (ListenNotSupportedError, MCPError, RuntimeError):
             return
 
-    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float) -> T:
+    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, calling: Calling | None = None) -> T:
         try:
-            with anyio.fail_after(seconds):
+            with anyio.fail_after(seconds) as scope, self._asks.during(calling or Calling(), scope):
                 return await ask()
         except TimeoutError as error:
             raise ToolError(f"it did not answer within {seconds:g} seconds") from error
@@ -198,6 +212,8 @@ async def connect(
     roots: Sequence[Path],
     mode: Mode,
     changed: Callable[[ListName], None],
+    *,
+    elicits: bool = False,
 ) -> AsyncGenerator[Connection]:
     """Connect to a server and agree on a version. Has to be left by the task that has entered it.
 
@@ -205,12 +221,15 @@ async def connect(
     :param process: where it speaks over its standard input and output.
     :param roots: the session's directories, for servers that ask.
     :param changed: told which list the server says to have changed.
+    :param elicits: whether the server is told that it may ask the user.
     :raises HandshakeRefusedError: another mode may do.
     :raises ToolError: it could not be reached, refused, or the connection broke; says why.
     """
-    seen = _Seen(process)
+    seen, asked = _Seen(process), Elicitations(server.name)
 
     async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, types.ElicitCompleteNotification):
+            await asked.completed(message.params.elicitation_id)
         name = _CHANGES.get(type(message))
         if name is not None:
             changed(name)
@@ -219,6 +238,20 @@ async def connect(
         return types.ListRootsResult(
             roots=[types.Root.model_validate({"uri": root.as_uri(), "name": root.name}) for root in roots]
         )
+
+    async def elicit(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        try:
+            if isinstance(params, types.ElicitRequestURLParams):
+                answer = await asked.visit(params.message, params.url, params.elicitation_id)
+                return types.ElicitResult(action=_ACTIONS[answer])
+            form, values = await asked.fill(params.message, cast("JsonObject", params.requested_schema))
+        except ToolError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+        if isinstance(form, str):
+            return types.ElicitResult(action=_ACTIONS[form])
+        return types.ElicitResult(action="accept", content={**values})
 
     if process is not None:
         transport = _stdio(process, seen)
@@ -229,6 +262,7 @@ async def connect(
         mode=mode,
         message_handler=heard,
         list_roots_callback=list_roots,
+        elicitation_callback=elicit if elicits else None,
         client_info=types.Implementation(name="acp-agent", version=__version__),
         cache=None,
     )
@@ -236,7 +270,7 @@ async def connect(
     try:
         async with client:
             ready = True
-            yield Connection(client, seen)
+            yield Connection(client, seen, asked)
     except ToolError:
         raise
     except Exception as error:

@@ -23,6 +23,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.logfile import log_failure, mask
+from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
 from acp_agent.tools.mcp_stdio import server_environment, server_process
 from acp_agent.tools.mcp_tools import McpTool, tools_of
@@ -57,10 +58,12 @@ class Place:
 
     :ivar roots: the session's directories; a server's working directory is the first.
     :ivar env: the agent's environment variables.
+    :ivar elicits: whether they may ask the user something while one of their tools runs.
     """
 
     roots: Sequence[Path]
     env: Mapping[str, str]
+    elicits: bool = False
 
 
 class SessionServer:
@@ -135,12 +138,14 @@ class SessionServer:
 
     # --- what it is asked ---
 
-    async def call(self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]]) -> Answer:
+    async def call(
+        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
+    ) -> Answer:
         """Call a tool; see `Callee`."""
         connection: Connection | None = None
         try:
             connection = await self._there()
-            return await connection.call(tool, arguments, self._server.timeout, report)
+            return await connection.call(tool, arguments, self._server.timeout, report, calling)
         except ToolError as error:
             if connection is not None and (connection.lost.is_set() or self._connection is not connection):
                 raise self._error(
@@ -251,7 +256,9 @@ class SessionServer:
                 await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
                 from acp_agent.tools.mcp import connect
 
-                connection = await stack.enter_async_context(connect(server, process, place.roots, mode, self._hear))
+                connection = await stack.enter_async_context(
+                    connect(server, process, place.roots, mode, self._hear, elicits=place.elicits)
+                )
                 self._stale = anyio.Event()
                 self._take(await connection.offer())
                 self._connection, self._told = connection, ""

@@ -12,6 +12,7 @@ from typing import Protocol
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.tools.environment import Environment
+from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_names import tool_names
 from acp_agent.tools.mcp_offer import Answer, OfferedTool
 from acp_agent.tools.mcp_results import result_parts
@@ -33,9 +34,12 @@ class Callee(Protocol):
         """What people call it."""
         ...
 
-    async def call(self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]]) -> Answer:
+    async def call(
+        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
+    ) -> Answer:
         """Call a tool by the server's own name for it.
 
+        :param calling: what the call is part of.
         :raises ToolError: there is no answer; says why.
         """
         ...
@@ -74,12 +78,13 @@ class McpTool:
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
         """Ready to be allowed. Whether the arguments are sound is the server's to say."""
         view = self.preview(arguments)
+        calling = Calling(environment.call_id, environment.questions, environment.trace)
 
         async def run(report: Report) -> Outcome:
             async def tell(text: str) -> None:
                 await report(OutputArrived(clean(text)))
 
-            answer = await self._server.call(self._tool.name, arguments, tell)
+            answer = await self._server.call(self._tool.name, arguments, tell, calling)
             return Outcome(result_parts(answer), view, is_error=answer.is_error)
 
         effect = "read" if self._tool.reads else "execute"

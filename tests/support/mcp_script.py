@@ -5,9 +5,9 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
     {"tools": [...], "results": {"look": {"content": [...]}, "end": {"exit": 1}}, ...}
 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing, `then`
-lays other keys over all of this and says that the lists have changed, `progress` tells of it first. A `stubborn` one
-does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
-no handshake.
+lays other keys over all of this and says that the lists have changed, `progress` tells of it first, `asks` sends
+requests of the server's own and puts what comes of each into the result. A `stubborn` one does not end when it is asked
+to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def main(plan_file: Path) -> None:
         note({"got": message.get("method"), "params": message.get("params")})
         if "method" not in message or "id" not in message:
             continue
-        answer, change = answered(plan, message)
+        answer, change = answered(plan, message, note)
         if answer is not None:
             say({"jsonrpc": "2.0", "id": message["id"], **answer})
         if change:
@@ -66,7 +67,9 @@ def main(plan_file: Path) -> None:
         time.sleep(600)
 
 
-def answered(plan: dict[str, Any], message: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+def answered(
+    plan: dict[str, Any], message: dict[str, Any], note: Callable[[dict[str, Any]], None]
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     method, params = message["method"], message.get("params") or {}
     modern = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"} if plan.get("modern") else {}
     if plan.get("modern") and method == "initialize":
@@ -83,11 +86,14 @@ def answered(plan: dict[str, Any], message: dict[str, Any]) -> tuple[dict[str, A
     if method in LISTS:
         return {"result": {LISTS[method]: plan.get(LISTS[method], []), **modern}}, None
     if method == "tools/call":
-        result = dict(plan["results"][params["name"]])
+        result: dict[str, Any] = dict(plan["results"][params["name"]])
         if "exit" in result:
             sys.exit(result["exit"])
         if result.pop("hang", False):
             return None, None
+        for number, params in enumerate(result.pop("asks", ())):
+            answer = ask({"id": f"ask-{number}", **params}, note)
+            result["content"] = [*result["content"], {"type": "text", "text": json.dumps(answer)}]
         told = result.pop("progress", None)
         if told:
             token = params["_meta"]["progressToken"]
@@ -105,6 +111,20 @@ def answered(plan: dict[str, Any], message: dict[str, Any]) -> tuple[dict[str, A
             return {"error": {"code": -32002, "message": f"no such thing: {params['uri']}"}}, None
         return {"result": {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": text}]}}, None
     return {"error": {"code": -32601, "message": "Method not found"}}, None
+
+
+def ask(request: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Ask the client in the middle of a call; its answer."""
+    completes = request.pop("completes", None)
+    say({"jsonrpc": "2.0", **request})
+    while True:
+        message = json.loads(sys.stdin.buffer.readline())
+        note({"got": message.get("method"), "params": message.get("params")})
+        if message.get("id") == request["id"]:
+            if completes:
+                method = "notifications/elicitation/complete"
+                say({"jsonrpc": "2.0", "method": method, "params": {"elicitationId": completes}})
+            return {key: message[key] for key in ("result", "error") if key in message}
 
 
 def say(message: dict[str, Any]) -> None:

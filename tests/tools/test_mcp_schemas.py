@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, OfferedTool
 from acp_agent.tools.mcp_tools import DESCRIPTION_LIMIT, input_schema, tools_of
 
@@ -15,7 +16,9 @@ from acp_agent.tools.mcp_tools import DESCRIPTION_LIMIT, input_schema, tools_of
 class Server:
     name = "server"
 
-    async def call(self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]]) -> Answer:
+    async def call(
+        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
+    ) -> Answer:
         raise AssertionError("nobody calls it")
 
 

@@ -11,7 +11,7 @@ from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue,
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.face import Face, done, nothing
+from acp_agent.server.face import Face, Traced, done, nothing
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
@@ -65,7 +65,7 @@ class Agent(Face):
         router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
         router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
-        router.register(methods.SESSION_PROMPT, *self._route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
+        router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
         router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
         router.register(
@@ -142,11 +142,12 @@ class Agent(Face):
 
     # --- turns ---
 
-    def _prompt(self, call: Call, params: PromptRequest | Prompt) -> Awaitable[JsonValue]:
+    def _prompt(self, call: Call, traced: Traced[PromptRequest | Prompt]) -> Awaitable[JsonValue]:
+        params, trace = traced.params, traced.trace
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
 
         def submit(session: Session) -> Ticket:
-            ticket = session.submit(parts)
+            ticket = session.submit(parts, trace)
 
             def withdraw() -> None:
                 if session.withdraw(ticket):

@@ -1,0 +1,236 @@
+"""What an MCP server asks of the user while one of its tools runs, passed on to whoever can ask.
+
+A server's form becomes a form of ours and back; what no form can hold is refused. Knows neither the SDK nor a session.
+
+Model Context Protocol, "Elicitation".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import anyio
+
+from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
+from acp_agent.errors import ToolError
+from acp_agent.tools.forms import (
+    Choice,
+    FieldKind,
+    Filled,
+    Form,
+    FormAnswer,
+    FormField,
+    Link,
+    LinkAnswer,
+    Questions,
+    Value,
+)
+from acp_agent.tools.text import clean, one_line
+
+_LIMITS: dict[FieldKind, tuple[str, ...]] = {
+    "text": ("minLength", "maxLength", "pattern", "format"),
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "choices": ("minItems", "maxItems"),
+}
+_FORMATS = ("email", "uri", "date", "date-time")
+
+T = TypeVar("T")
+Plain: TypeAlias = str | int | float | bool | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """What a call of a server's tool is part of.
+
+    :ivar call_id: as the user sees it.
+    :ivar questions: how the user can be asked; None where nobody can.
+    :ivar trace: W3C trace context that the prompt came with.
+    """
+
+    call_id: str = ""
+    questions: Questions | None = None
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Elicitations:
+    """What one server asks. Nothing is passed on outside of a call: nobody waits for a server then.
+
+    :param server: what people call it.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._calling: Calling | None = None
+        self._scope = anyio.CancelScope()
+        self._links: dict[str, tuple[str, Questions]] = {}
+        self._open: set[anyio.CancelScope] = set()
+
+    @contextmanager
+    def during(self, calling: Calling, scope: anyio.CancelScope) -> Generator[None]:
+        """Pass on what is asked meanwhile.
+
+        :param scope: bounds the call; the time in which the user thinks does not count.
+        """
+        self._calling, self._scope = calling, scope
+        try:
+            yield
+        finally:
+            self._calling = None
+            # Each is asked in a task of the SDK's, which does not end with the call.
+            for question in self._open:
+                question.cancel()
+
+    async def fill(self, message: str, schema: JsonObject) -> tuple[FormAnswer, dict[str, Plain]]:
+        """Have a server's form filled in.
+
+        :returns: what came of it, and the values as servers want them.
+        :raises ToolError: nobody can be asked, or not this.
+        """
+        calling, questions = self._asked()
+        if questions.asks != "forms":
+            raise ToolError("the user's editor has no forms")
+        form = form_of(f"{self._server}: {clean(message)}", schema)
+        answer = await self._answered(questions.fill(form, calling.call_id))
+        if not isinstance(answer, Filled):
+            return answer, {}
+        return answer, {name: _plain(value) for name, value in answer.values.items()}
+
+    async def visit(self, message: str, url: str, server_id: str | None) -> LinkAnswer:
+        """Ask the user to visit a server's address.
+
+        :param server_id: what it will be called when it is done.
+        :raises ToolError: nobody can be asked, or not this.
+        """
+        calling, questions = self._asked()
+        if not questions.opens_urls:
+            raise ToolError("the user's editor opens no addresses")
+        if not url.lower().startswith(("https://", "http://")) or one_line(url, len(url)) != url:
+            raise ToolError("what is to be opened is no http or https address")
+        link = Link(new_id("elicit"), f"{self._server}: {clean(message)}", url)
+        answer = await self._answered(questions.visit(link, calling.call_id))
+        if answer == "accepted" and server_id is not None:
+            self._links[server_id] = (link.id, questions)
+        return answer
+
+    async def completed(self, server_id: str) -> None:
+        """The server says that what it sent the user to an address for has been done."""
+        known = self._links.pop(server_id, None)
+        if known is not None:
+            link_id, questions = known
+            await questions.visited(link_id)
+
+    def _asked(self) -> tuple[Calling, Questions]:
+        if self._calling is None or self._calling.questions is None:
+            raise ToolError("nobody waits for this server now")
+        return self._calling, self._calling.questions
+
+    async def _answered(self, asking: Awaitable[T]) -> T:
+        """Wait for an answer as long as the call goes on, whose clock stands still meanwhile.
+
+        :raises ToolError: the call has ended.
+        """
+        call, began = self._scope, anyio.current_time()
+        deadline, call.deadline = call.deadline, math.inf
+        with anyio.CancelScope() as question:
+            self._open.add(question)
+            try:
+                return await asking
+            finally:
+                self._open.discard(question)
+                call.deadline = deadline + anyio.current_time() - began
+        raise ToolError("the call in which this was asked has ended")
+
+
+def form_of(message: str, schema: JsonObject) -> Form:
+    """A server's form as one of ours.
+
+    :param schema: a flat object.
+    :raises ToolError: it holds what no form can ask.
+    """
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict) or not properties:
+        return Form(message, ())
+    needed = required if isinstance(required, list) else []
+    return Form(message, tuple(_field(name, asked, name in needed) for name, asked in properties.items()))
+
+
+def _field(name: str, asked: JsonValue, required: bool) -> FormField:
+    if not isinstance(asked, dict):
+        raise ToolError(f"the field {one_line(name, 60)} has no schema")
+    choices: tuple[Choice, ...] = ()
+    match asked.get("type"):
+        case "string":
+            choices = _choices(asked)
+            kind: FieldKind = "choice" if choices else "text"
+        case "number":
+            kind = "number"
+        case "integer":
+            kind = "integer"
+        case "boolean":
+            kind = "boolean"
+        case "array":
+            items = asked.get("items")
+            choices, kind = _choices(items if isinstance(items, dict) else {}), "choices"
+        case _:
+            raise ToolError(f"the field {one_line(name, 60)} is of no kind that can be asked for")
+    if kind == "choices" and not choices:
+        raise ToolError(f"the field {one_line(name, 60)} is of no kind that can be asked for")
+    limits = {key: asked[key] for key in _LIMITS.get(kind, ()) if _is_limit(key, asked.get(key))}
+    return FormField(
+        name, kind, _text(asked, "title"), _text(asked, "description"), choices, required, _default(kind, asked), limits
+    )
+
+
+def _is_limit(key: str, value: JsonValue) -> bool:
+    if key == "format":
+        return value in _FORMATS
+    if key == "pattern":
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return key in ("minimum", "maximum") or (isinstance(value, int) and value >= 0)
+
+
+def _choices(asked: JsonObject) -> tuple[Choice, ...]:
+    titled = asked.get("oneOf") or asked.get("anyOf")
+    if isinstance(titled, list):
+        options = [option for option in titled if isinstance(option, dict)]
+        values = [option["const"] for option in options if isinstance(option.get("const"), str)]
+        titles: list[JsonValue] = [_text(option, "title") for option in options]
+    else:
+        listed, names = asked.get("enum"), asked.get("enumNames")
+        values = listed if isinstance(listed, list) else []
+        titles = names if isinstance(names, list) and len(names) == len(values) else list[JsonValue](values)
+    return tuple(
+        Choice(value, title if isinstance(title, str) and title else value)
+        for value, title in zip(values, titles, strict=False)
+        if isinstance(value, str)
+    )
+
+
+def _text(asked: JsonObject, key: str) -> str:
+    value = asked.get(key)
+    return one_line(value, 500) if isinstance(value, str) else ""
+
+
+def _default(kind: FieldKind, asked: JsonObject) -> Value | None:
+    given = asked.get("default")
+    match kind:
+        case "text" | "choice":
+            return given if isinstance(given, str) else None
+        case "boolean":
+            return given if isinstance(given, bool) else None
+        case "number" | "integer":
+            return given if isinstance(given, int | float) and not isinstance(given, bool) else None
+        case "choices":
+            items = given if isinstance(given, list) else []
+            return tuple(item for item in items if isinstance(item, str)) or None
+
+
+def _plain(value: Value) -> Plain:
+    return [*value] if isinstance(value, tuple) else value

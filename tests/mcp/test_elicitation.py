@@ -1,0 +1,115 @@
+"""What MCP servers ask in the middle of a call: of the user, passed on to the editor; of the model, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import ToolError
+from acp_agent.tools.mcp_elicitation import form_of
+from support.editors import ACPX
+from support.mcp import mcp_program, ready, says, tool
+from support.questions import accepted, answers, question
+from support.replies import Reply, ToolCall
+from support.serving import never_answer
+from support.stage import results, stage
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name", "minLength": 2, "format": "colour", "default": "Ada"},
+        "plan": {"type": "string", "enum": ["a", "b"], "enumNames": ["Basic", "Better"]},
+        "size": {"type": "integer", "minimum": 1},
+        "tags": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}, "minItems": 1},
+        "sure": {"type": "boolean"},
+    },
+    "required": ["name"],
+}
+FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": SCHEMA}}
+LINK = {
+    "method": "elicitation/create",
+    "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"},
+    "completes": "theirs",
+}
+SAMPLE = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
+CALL = ToolCall("mcp__shop__buy")
+
+
+def shop(folder: Path, *asks: dict[str, Any]) -> Any:
+    return mcp_program(folder, "shop", tools=[tool("buy")], results={"buy": says() | {"asks": asks}})
+
+
+async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the_model_is_refused(
+    tmp_path: Path,
+) -> None:
+    server = shop(tmp_path, FORM, FORM, LINK, SAMPLE)
+    replies = (Reply(tool_calls=[CALL]), Reply("Bought."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        filled = accepted(name="Bo", size=3, tags=["x"], sure=True, plan="b")
+        asked = answers(it, filled, {"action": "decline"}, {"action": "accept"})
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        form, _, link = asked
+        [call] = it.calls()
+        assert {params["toolCallId"] for params in asked} == {call["toolCallId"]}
+        assert form["message"] == "shop: Who?"
+        fields = form["requestedSchema"]["properties"]
+        assert fields["name"] == {"type": "string", "title": "Name", "default": "Ada", "minLength": 2}
+        assert fields["plan"]["oneOf"] == [{"const": "a", "title": "Basic"}, {"const": "b", "title": "Better"}]
+        assert form["requestedSchema"]["required"] == ["name"]
+        assert (link["mode"], link["url"], link["message"]) == ("url", "https://example.com/in", "shop: Sign in")
+        complete = await it.line("elicitation/complete")
+        assert complete.params == {"elicitationId": link["elicitationId"]}
+        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        assert told[0]["result"] == {"action": "accept", "content": filled["content"]}
+        assert [each["result"]["action"] for each in told[1:3]] == ["decline", "accept"]
+        assert "Sampling not supported" in told[3]["error"]["message"]
+        [said] = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
+        assert "sampling" not in said
+        assert said["elicitation"] == {"form": {}, "url": {}}
+
+
+async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
+    server = shop(tmp_path, FORM)
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        it.agent.handlers["elicitation/create"] = never_answer
+        turn = await it.agent.start_prompt(it.session, "Buy")
+        asked = await question(it)
+        await it.agent.cancel(it.session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        taken_back = await it.line("$/cancel_request")
+        assert taken_back.params == {"requestId": asked.message["id"]}
+        # An editor without forms and addresses has servers that are told so.
+        it.server.add(Reply(tool_calls=[CALL]), Reply("Not."))
+        async with it.restarted(capabilities=ACPX) as later:
+            session = await later.agent.new_session(it.folder, mcpServers=[server.entry])
+            await later.agent.set_mode(session, "full-access")
+            await later.agent.prompt(session, "Buy", 30)
+            assert "Elicitation not supported" in results(it.server.calls[-1].body)[0].text
+            said = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
+            assert "elicitation" not in said[-1]
+
+
+@pytest.mark.parametrize("asked", [{"type": "object"}, {"type": "array", "items": {"type": "string"}}, 3], ids=str)
+def test_what_no_form_can_ask_is_refused(asked: Any) -> None:
+    with pytest.raises(ToolError, match="the field x"):
+        form_of("Well?", {"type": "object", "properties": {"x": asked}})
+
+
+async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": says("Here.")})
+    replies = (Reply(tool_calls=[CALL]), Reply("Yes."), Reply(tool_calls=[CALL]), Reply("Yes."))
+    trace = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01", "baggage": "user=ada"}
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        meta = {**trace, "tracestate": 7, "zed.dev/debug": True}
+        await it.agent.prompt(it.session, "Buy", 30, _meta=meta)
+        await it.prompt("Again")
+        first, second = [note["params"] for note in server.notes() if note.get("got") == "tools/call"]
+        assert {key: value for key, value in first["_meta"].items() if key != "progressToken"} == trace
+        assert second["_meta"].keys() == {"progressToken"}
