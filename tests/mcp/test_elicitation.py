@@ -12,7 +12,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.tools.mcp_elicitation import form_of
 from support.editors import ACPX
-from support.mcp import mcp_program, ready, says, tool
+from support.mcp import McpProgram, mcp_program, ready, says, tool
 from support.questions import accepted, answers, question
 from support.replies import Reply, ToolCall
 from support.serving import never_answer
@@ -39,8 +39,8 @@ SAMPLE = {"method": "sampling/createMessage", "params": {"messages": [], "maxTok
 CALL = ToolCall("mcp__shop__buy")
 
 
-def shop(folder: Path, *asks: dict[str, Any]) -> Any:
-    return mcp_program(folder, "shop", tools=[tool("buy")], results={"buy": says() | {"asks": asks}})
+def shop(folder: Path, *asks: dict[str, Any], name: str = "shop") -> McpProgram:
+    return mcp_program(folder, name, tools=[tool("buy")], results={"buy": says() | {"asks": asks}})
 
 
 async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the_model_is_refused(
@@ -85,14 +85,16 @@ async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_n
         taken_back = await it.line("$/cancel_request")
         assert taken_back.params == {"requestId": asked.message["id"]}
         # An editor without forms and addresses has servers that are told so.
-        it.server.add(Reply(tool_calls=[CALL]), Reply("Not."))
+        other = shop(tmp_path, FORM, name="mart")
+        it.server.add(Reply(tool_calls=[ToolCall("mcp__mart__buy")]), Reply("Not."))
         async with it.restarted(capabilities=ACPX) as later:
-            session = await later.agent.new_session(it.folder, mcpServers=[server.entry])
+            session = await later.agent.new_session(it.folder, mcpServers=[other.entry])
+            await ready(later, "mart")
             await later.agent.set_mode(session, "full-access")
             await later.agent.prompt(session, "Buy", 30)
             assert "Elicitation not supported" in results(it.server.calls[-1].body)[0].text
-            said = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
-            assert "elicitation" not in said[-1]
+            said = [note["params"]["capabilities"] for note in other.notes() if note.get("got") == "initialize"]
+            assert "elicitation" not in said[0]
 
 
 @pytest.mark.parametrize("asked", [{"type": "object"}, {"type": "array", "items": {"type": "string"}}, 3], ids=str)
