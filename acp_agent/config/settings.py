@@ -250,14 +250,16 @@ class Settings:
         """What holds for a model of which nothing special is said."""
         return self.compaction_choices.settled()
 
-    def compaction_for(self, model: str) -> CompactionSettings:
+    def compaction_for(self, model: str, auto: bool | None = None) -> CompactionSettings:
         """What holds for a model: its own section laid over the general one.
 
         :param model: `provider/model`, as in `models`.
+        :param auto: whether it is done without being asked, laid over both; None where nobody has said.
         """
-        if model not in self.models:
+        if model not in self.models and auto is None:
             return self.compaction
-        return self.models[model].compaction.over(self.compaction_choices).settled()
+        own = self.models[model].compaction if model in self.models else CompactionChoices()
+        return CompactionChoices(auto=auto).over(own).over(self.compaction_choices).settled()
 
 
 def api_key(env: Mapping[str, str], provider: ProviderSettings) -> str | None:

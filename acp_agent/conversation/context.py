@@ -14,12 +14,14 @@ from typing import TypeAlias
 from acp_agent.conversation.entries import BeforeTurn, Entry, Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    AutoCompactionChanged,
     Carried,
     CompactionFailed,
     ContextAdded,
     ContextRestored,
     ContextSwapped,
     ContinuationAsked,
+    DirectoriesChanged,
     EditsUndone,
     FileVersion,
     InstructionsLoaded,
@@ -68,6 +70,7 @@ class Context:
     :ivar head: seq of the last event applied; 0 for an empty log.
     :ivar revision: seq of the last event that took something out of the context (a compaction, a refusal). Whatever was
         computed from an earlier revision is void.
+    :ivar auto_compaction: whether it is compacted without being asked; None where the settings say.
     :ivar usage: the provider's count for the newest answer; None where there is none since the last revision.
     :ivar baseline: tokens of the context up to and with the entry at `baseline_seq`: the provider's count, or the
         estimate that a compaction left; 0 where neither is known.
@@ -93,6 +96,7 @@ class Context:
     mode: str = "ask"
     model: str = ""
     thought_level: str = ""
+    auto_compaction: bool | None = None
     instructions: str = ""
     title: str | None = None
     plan: tuple[PlanEntry, ...] = ()
@@ -161,6 +165,7 @@ class Context:
             cost=self.cost,
             turn_from=self.turn_from,
             memory=self.memory,
+            auto_compaction=self.auto_compaction,
         )
 
     def apply(self, logged: LoggedEvent) -> Context:
@@ -237,6 +242,10 @@ class Context:
                 return replace(self, head=seq, model=event.model)
             case ThoughtLevelChanged():
                 return replace(self, head=seq, thought_level=event.level)
+            case AutoCompactionChanged():
+                return replace(self, head=seq, auto_compaction=event.on)
+            case DirectoriesChanged():
+                return replace(self, head=seq, additional_directories=event.additional_directories)
             case PermissionGranted(scope="session"):
                 return replace(self, head=seq, grants=self.grants | {event.subject})
             case TitleChanged():
@@ -342,6 +351,7 @@ class Context:
             turn_from=carried.turn_from,
             grants=frozenset(carried.grants),
             memory=carried.memory,
+            auto_compaction=carried.auto_compaction,
             usage=None,
             baseline_seq=seq,
             restored=False,

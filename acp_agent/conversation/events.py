@@ -37,6 +37,7 @@ from acp_agent.conversation.views import (
 
 __all__ = [
     "AssistantAnswered",
+    "AutoCompactionChanged",
     "CallView",
     "Carried",
     "CompactionFailed",
@@ -46,6 +47,7 @@ __all__ = [
     "ContextSwapped",
     "ContinuationAsked",
     "Diff",
+    "DirectoriesChanged",
     "EditsUndone",
     "Event",
     "FileVersion",
@@ -198,6 +200,22 @@ class ThoughtLevelChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoCompactionChanged:
+    """The session is compacted without being asked from here on, or no longer."""
+
+    on: bool
+    kind: Literal["auto_compaction_changed"] = "auto_compaction_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoriesChanged:
+    """The session was opened with other additional directories; these are all of them."""
+
+    additional_directories: tuple[str, ...]
+    kind: Literal["directories_changed"] = "directories_changed"
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionGranted:
     """The user allowed this kind of call (see `Access.subject`).
 
@@ -309,6 +327,8 @@ Event: TypeAlias = (
     | ModeChanged
     | ModelChanged
     | ThoughtLevelChanged
+    | AutoCompactionChanged
+    | DirectoriesChanged
     | PermissionGranted
     | TitleChanged
     | TurnEnded

@@ -37,6 +37,7 @@ class Carried:
     cost: float
     turn_from: int | None
     memory: Memory = field(default_factory=Memory)
+    auto_compaction: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ async def _status(host: SessionHost) -> str:
     events = [logged async for logged in host.events() if isinstance(logged.event, about)]
     return status_text(
         await host.requests.filled(active),
-        host.settings.compaction_for(active.name),
+        host.compaction_settings(active.name),
         host.context.memory,
         events,
         in_force=host.context.swaps,

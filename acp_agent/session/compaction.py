@@ -159,7 +159,7 @@ class SessionCompaction:
 
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due."""
-        settings = self._host.settings.compaction_for(active.name)
+        settings = self._host.compaction_settings(active.name)
         await self.automatic.before_request(active, await self._host.requests.filled(active), settings)
 
     async def heed(self, asked: ActiveModel, refusal: ContextOverflowError) -> bool:

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.triggers import ended_for_want_of_room
 from acp_agent.config import Settings
-from acp_agent.config.settings import McpServer
+from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -350,7 +350,15 @@ class SessionHost:
     async def options(self) -> tuple[Option, ...]:
         """What may be chosen, and what is, for menus."""
         name = await self.models.name(self.model)
-        return session_options(self.mode, self.context.thought_level, name, await self.models.choices())
+        auto = self.compaction_settings(name or "").auto
+        return session_options(self.mode, self.context.thought_level, name, await self.models.choices(), auto)
+
+    def compaction_settings(self, model: str) -> CompactionSettings:
+        """What holds of compaction for a model in this session.
+
+        :param model: `provider/model`.
+        """
+        return self.settings.compaction_for(model, self.context.auto_compaction)
 
     def surroundings(self, recipe: Recipe) -> Surroundings:
         """What a recipe's template may ask for beside its arguments."""

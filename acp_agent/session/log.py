@@ -8,6 +8,8 @@ import anyio
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
+    AutoCompactionChanged,
+    DirectoriesChanged,
     Event,
     InstructionsLoaded,
     ModeChanged,
@@ -24,6 +26,8 @@ _SETTINGS = (
     ModeChanged,
     ModelChanged,
     ThoughtLevelChanged,
+    AutoCompactionChanged,
+    DirectoriesChanged,
     PermissionGranted,
     TitleChanged,
     InstructionsLoaded,

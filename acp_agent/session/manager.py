@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, SessionStarted
+from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import InvalidParamsError, SessionClosedError
 from acp_agent.session.client import SessionClient
@@ -60,12 +60,15 @@ class SessionManager:
         :param additional: absolute paths of further directories.
         :param client: makes the session's client.
         :param mcp_servers: those that the client names, beside the configuration's.
-        :raises InvalidParamsError: a path is relative, or `cwd` is no directory.
+        :raises InvalidParamsError: a path is relative, or no directory.
         :raises ConfigError: the settings for this directory are wrong.
         """
         directories = _directories(cwd, additional)
         if not _is_directory(directories[0]):
             raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
+        for path in directories[1:]:
+            if not _is_directory(path):
+                raise InvalidParamsError(f"additionalDirectories: {path} is not a directory. Name those that exist.")
         settings = self._services.settings(directories[0])
         session_id = new_id("sess")
         started = SessionStarted(
@@ -87,6 +90,9 @@ class SessionManager:
     ) -> Session:
         """Open a session that was made before; one that is open already is closed first, as by `close`. A cancel waits
         until it is open again: who asked may go on with it, or open it once more.
+
+        :param additional: absolute paths of all further directories, whichever it had before; one that is gone by now
+            does not keep it from being opened.
 
         :raises SessionNotFoundError: no such session.
         :raises InvalidParamsError: a path is relative.
@@ -179,6 +185,8 @@ class SessionManager:
         else:
             context = await services.store.context(session_id)
         log = SessionLog(services.store, session_id, context)
+        if (additional := tuple(map(str, directories[1:]))) != context.additional_directories:
+            await log.append(DirectoriesChanged(additional))
         if context.instructions != instructions.text and context.turn_from is None:
             await log.append(instructions)
         return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)

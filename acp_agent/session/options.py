@@ -1,10 +1,10 @@
-"""The settings of a session that an editor shows as menus: mode, model, thought level."""
+"""The settings of a session that an editor shows as menus: mode, model, thought level, automatic compaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from acp_agent.conversation.events import Event, ModeChanged, ModelChanged, ThoughtLevelChanged
+from acp_agent.conversation.events import AutoCompactionChanged, Event, ModeChanged, ModelChanged, ThoughtLevelChanged
 from acp_agent.errors import InvalidParamsError, sentence
 from acp_agent.turn.permission import MODES
 from acp_agent.turn.updates import Choice, Option
@@ -12,6 +12,8 @@ from acp_agent.turn.updates import Choice, Option
 MODE = "mode"
 MODEL = "model"
 THOUGHT_LEVEL = "thought_level"
+AUTO_COMPACTION = "auto_compaction"
+ON, OFF = "on", "off"
 NO_MODEL = "none"
 """Stands in the model menu while nothing is configured: the protocol asks for a current value among the choices."""
 
@@ -24,12 +26,15 @@ _THOUGHT_LEVELS = (
 )
 
 
-def session_options(mode: str, thought_level: str, model: str | None, models: Sequence[str]) -> tuple[Option, ...]:
+def session_options(
+    mode: str, thought_level: str, model: str | None, models: Sequence[str], auto_compaction: bool
+) -> tuple[Option, ...]:
     """All options with their current values.
 
     :param thought_level: empty for the default.
     :param model: the model in use; None where there is none.
     :param models: what else may be chosen.
+    :param auto_compaction: whether it is compacted without being asked.
     """
     current = model or NO_MODEL
     names = [*models] if current in models else [current, *models]
@@ -50,6 +55,15 @@ def session_options(mode: str, thought_level: str, model: str | None, models: Se
             tuple(Choice(name, "No model configured" if name == NO_MODEL else name) for name in names),
         ),
         Option(THOUGHT_LEVEL, "Thinking", "thought_level", thought_level or "default", _THOUGHT_LEVELS),
+        Option(
+            AUTO_COMPACTION,
+            "Automatic compaction",
+            None,
+            ON if auto_compaction else OFF,
+            (Choice(ON, "On"), Choice(OFF, "Off")),
+            "Whether the conversation is made short by itself before the window is full.",
+            is_switch=True,
+        ),
     )
 
 
@@ -78,4 +92,6 @@ def change_event(options: Sequence[Option], option_id: str, value: str, unusable
         return ModeChanged(value)
     if option_id == MODEL:
         return ModelChanged(value)
+    if option_id == AUTO_COMPACTION:
+        return AutoCompactionChanged(value == ON)
     return ThoughtLevelChanged("" if value == "default" else value)

@@ -94,7 +94,7 @@ class Orders:
             longest = min(active.max_output_tokens, max(1, budget.window // 2))
             active = replace(active, budget=budget, max_output_tokens=longest)
         request = host.requests.request(active, context)
-        said = host.settings.compaction_for(active.name)
+        said = host.compaction_settings(active.name)
         options, swap = run.recipe.compaction or CompactionOptions(), run.swap
         workspace = await read_workspace(context)
         # The first one loads the template engine.

@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
+from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
 from acp_agent.errors import SessionConflictError, StorageError
 from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
 from acp_agent.storage.folding import changes_fold, fold_from
@@ -50,7 +50,8 @@ _INSERT_SESSION = """
 _INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
 _ADVANCE = """
     UPDATE sessions
-    SET head = ?, updated_at = ?, title = coalesce(?, title)
+    SET head = ?, updated_at = ?, title = coalesce(?, title),
+        additional_directories = coalesce(?, additional_directories)
     WHERE session_id = ? AND head = ? AND deleted_at IS NULL
     RETURNING id
 """
@@ -240,7 +241,7 @@ def _create(
 ) -> tuple[LoggedEvent, ...]:
     logged, rows = _numbered(0, events)
     now = _now()
-    directories = json.dumps([storable(directory) for directory in additional_directories], ensure_ascii=False)
+    directories = _stored_directories(additional_directories)
     with transaction(connection):
         values = (storable(session_id), storable(cwd), directories, _title(logged), now, now, len(logged))
         made = connection.execute(_INSERT_SESSION, values).fetchone()
@@ -258,7 +259,7 @@ def _append(
     logged, rows = _numbered(expected, events)
     head = expected + len(logged)
     with transaction(connection):
-        values = (head, _now(), _title(logged), storable(session_id), expected)
+        values = (head, _now(), _title(logged), _directories(logged), storable(session_id), expected)
         session = connection.execute(_ADVANCE, values).fetchone()
         if session is None:
             _, head, _ = find(connection, session_id)
@@ -346,6 +347,16 @@ def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
     """The title that these events give the session; None for the one it has."""
     titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
     return storable(titles[-1]) if titles else None
+
+
+def _directories(logged: tuple[LoggedEvent, ...]) -> str | None:
+    """The additional directories that these events give the session; None for those that it has."""
+    changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
+    return _stored_directories(changes[-1].additional_directories) if changes else None
+
+
+def _stored_directories(directories: Sequence[str]) -> str:
+    return json.dumps([storable(directory) for directory in directories], ensure_ascii=False)
 
 
 def _now() -> int:

@@ -142,14 +142,19 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting of the session that the user may change; `category` is the protocol's word for what it is about."""
+    """A setting of the session that the user may change.
+
+    :ivar category: the protocol's word for what it is about; None where it has none.
+    :ivar is_switch: its two choices are on and off, in this order.
+    """
 
     id: str
     name: str
-    category: Literal["mode", "model", "thought_level"]
+    category: Literal["mode", "model", "thought_level"] | None
     current: str
     choices: tuple[Choice, ...]
     description: str | None = None
+    is_switch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from support.client import AgentError, AgentProcess
-from support.editors import CODECOMPANION, TOAD, Editor
+from support.editors import CODECOMPANION, TOAD, ZED, Editor
 from support.replies import Reply
 from support.stage import stage
 
@@ -37,11 +37,14 @@ async def test_every_way_of_opening_answers_both_modes_and_options_with_the_same
             assert [mode["id"] for mode in result["modes"]["availableModes"]] == MODES
             assert result["modes"]["currentModeId"] == "plan"
             options = {option["id"]: option for option in result["configOptions"]}
-            assert {id: option["category"] for id, option in options.items()} == {
+            assert {id: option.get("category") for id, option in options.items()} == {
                 "mode": "mode",
                 "model": "model",
                 "thought_level": "thought_level",
+                "auto_compaction": None,
             }
+            switch = options.pop("auto_compaction")
+            assert (switch["type"], switch["currentValue"]) == ("boolean", True)
             for option in options.values():
                 assert option["type"] == "select"
                 assert option["currentValue"] in [choice["value"] for choice in option["options"]]
@@ -58,7 +61,7 @@ async def test_the_mode_keeps_in_step_whichever_way_it_is_set(tmp_path: Path, ed
         assert current(agent.updates(kind="config_option_update")[-1]["configOptions"])["mode"] == "plan"
         answer = await agent.set_config_option(it.session, "mode", "accept-edits")
         assert current(answer["configOptions"])["mode"] == "accept-edits"
-        assert set(current(answer["configOptions"])) == {"mode", "model", "thought_level"}
+        assert set(current(answer["configOptions"])) == {"mode", "model", "thought_level", "auto_compaction"}
         assert last_mode(agent) == "accept-edits"
         # Setting what is set already is no change, and no news.
         heard = len(agent.lines)
@@ -78,6 +81,7 @@ async def test_unknown_modes_options_and_values_are_invalid_and_change_nothing(t
             ("session/set_config_option", {"configId": "thought_level", "value": "extreme"}, "extreme"),
             ("session/set_config_option", {"configId": "mode", "type": "boolean", "value": True}, "mode"),
             ("session/set_config_option", {"configId": "mode", "value": 3}, "value"),
+            ("session/set_config_option", {"configId": "auto_compaction", "value": "perhaps"}, "perhaps"),
         ]
         for method, params, word in requests:
             with pytest.raises(AgentError) as error:
@@ -99,6 +103,7 @@ async def test_the_chosen_model_and_thought_level_reach_the_provider_with_the_ne
             "mode": "ask",
             "model": "anthropic/claude-test",
             "thought_level": "off",
+            "auto_compaction": True,
         }
         await it.prompt()
         async with it.restarted() as later:
@@ -138,3 +143,28 @@ async def test_a_session_starts_in_the_mode_of_the_user_s_config(tmp_path: Path)
     async with stage(tmp_path, config={"mode": "accept-edits"}) as it:
         assert it.agent.opened[it.session]["modes"]["currentModeId"] == "accept-edits"
         assert current(it.agent.opened[it.session]["configOptions"])["mode"] == "accept-edits"
+
+
+@pytest.mark.parametrize("editor", [ZED, CODECOMPANION], ids=["switch", "menu"])
+async def test_automatic_compaction_is_switched_off_for_a_session_and_stays_off(tmp_path: Path, editor: Editor) -> None:
+    switches = editor is ZED
+    off, kind = (False, "boolean") if switches else ("off", "select")
+    replies = [Reply("One. " * 400), Reply("Two. " * 400), Reply("Three.")]
+    config = {"context_window": 6_000, "compaction": {"threshold": 0.3}}
+    async with stage(tmp_path, *replies, editor=editor, config=config) as it:
+        params = {"sessionId": it.session, "configId": "auto_compaction", "value": off}
+        answer = await it.agent.request("session/set_config_option", params | ({"type": "boolean"} if switches else {}))
+        [option] = [option for option in answer["configOptions"] if option["id"] == "auto_compaction"]
+        assert (option["type"], option["currentValue"]) == (kind, off)
+        assert it.agent.updates(kind="config_option_update")[-1]["configOptions"] == answer["configOptions"]
+        await it.prompt()
+        await it.prompt()
+        await it.prompt("/compact status")
+        assert "Automatic compaction: off" in it.agent.text()
+        assert len(it.server.calls) == 2  # nobody was asked for a summary, also not in the background
+        async with it.restarted() as later:
+            resumed = await later.agent.resume(it.session, it.folder)
+            assert current(resumed["configOptions"])["auto_compaction"] == off
+            await later.agent.set_config_option(it.session, "auto_compaction", "on")
+            await later.prompt("/compact status")
+            assert "Automatic compaction: at 30%" in later.agent.text()

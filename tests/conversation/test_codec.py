@@ -70,7 +70,7 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
         meant = replace(
             meant,
             sent=(Text("What happened so far: the total is fixed."),),
-            carried=replace(meant.carried, memory=Memory()),
+            carried=replace(meant.carried, memory=Memory(), auto_compaction=None),
             pinned=tuple(Pinned(pin.seq, pin.message) for pin in meant.pinned),
             strategy="summary",
             rewritten=(),

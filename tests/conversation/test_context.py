@@ -9,8 +9,10 @@ import pytest
 from acp_agent.conversation.context import Context, Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    AutoCompactionChanged,
     CallView,
     CompactionFailed,
+    DirectoriesChanged,
     Event,
     FileVersion,
     InstructionsLoaded,
@@ -304,6 +306,8 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
         (ModeChanged("plan"), {"mode": "plan"}),
         (ModelChanged("a/b"), {"model": "a/b"}),
         (ThoughtLevelChanged("high"), {"thought_level": "high"}),
+        (AutoCompactionChanged(False), {"auto_compaction": False}),
+        (DirectoriesChanged(("/l",)), {"additional_directories": ("/l",)}),
         (TitleChanged("The cart"), {"title": "The cart"}),
         (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
         (PermissionGranted("edit", "project"), {"grants": frozenset()}),

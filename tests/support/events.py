@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    AutoCompactionChanged,
     CallView,
     Carried,
     CompactionFailed,
@@ -26,6 +27,7 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     ContinuationAsked,
     Diff,
+    DirectoriesChanged,
     EditsUndone,
     Event,
     FileVersion,
@@ -111,6 +113,7 @@ _CARRIED = Carried(
         ),
         language="German",
     ),
+    auto_compaction=False,
 )
 _USAGE = Usage(10, 20, 30, 40, 0.0125)
 
@@ -146,6 +149,8 @@ _EXAMPLES: tuple[Event, ...] = (
     ModeChanged("plan"),
     ModelChanged("openai/gpt"),
     ThoughtLevelChanged("low"),
+    AutoCompactionChanged(False),
+    DirectoriesChanged(("/lib", "/docs")),
     PermissionGranted("execute:make", "project"),
     TitleChanged("The cart"),
     TurnEnded("end_turn", "The model could not be reached."),

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import (
+    AutoCompactionChanged,
     CompactionFailed,
+    DirectoriesChanged,
     Event,
     InstructionsLoaded,
     LoggedEvent,
@@ -56,6 +58,8 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     ModeChanged,
     ModelChanged,
     ThoughtLevelChanged,
+    lambda word: AutoCompactionChanged(not word),
+    lambda word: DirectoriesChanged((word,)),
     PermissionGranted,
     InstructionsLoaded,
     lambda word: NoteAdded("msg_note", word),

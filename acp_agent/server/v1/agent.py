@@ -22,7 +22,7 @@ from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
-from acp_agent.session.options import MODE
+from acp_agent.session.options import MODE, OFF, ON
 from acp_agent.session.session import Session
 from acp_agent.turn.permission import MODES
 
@@ -95,7 +95,9 @@ class Agent(Face):
         self._after_opening(call, session)
         options = await session.options()
         return results.session_result(
-            session_id=session.session_id, modes=_modes(session), config_options=config_options(options)
+            session_id=session.session_id,
+            modes=_modes(session),
+            config_options=config_options(options, self._capabilities),
         )
 
     def _load(self, call: Call, params: LoadSessionRequest) -> Awaitable[JsonValue]:
@@ -118,7 +120,9 @@ class Agent(Face):
                 await manager.replay(session)
             options = await session.options()
             self._after_opening(call, session)
-            return results.session_result(modes=_modes(session), config_options=config_options(options))
+            return results.session_result(
+                modes=_modes(session), config_options=config_options(options, self._capabilities)
+            )
 
         return self._alone(self._order.take_place(params.session_id), work)
 
@@ -182,10 +186,8 @@ class Agent(Face):
 
     def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> Awaitable[JsonValue]:
         value = params.value
-        if not isinstance(value, str):
-            raise InvalidParamsError(
-                f"session/set_config_option: {params.config_id!r} takes one of its values, a string."
-            )
+        if isinstance(value, bool):
+            value = ON if value else OFF
         found = self._in_order(call, params.session_id, _itself)
 
         async def change() -> JsonValue:
@@ -194,7 +196,7 @@ class Agent(Face):
             # Another model has another window; asking for its size may take a moment, which the response need not wait
             # for.
             call.after_response(session.show_usage)
-            return results.set_config_option_result(config_options(options))
+            return results.set_config_option_result(config_options(options, self._capabilities))
 
         return change()
 

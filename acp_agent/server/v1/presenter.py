@@ -199,7 +199,7 @@ class Presenter:
             case ModeUpdated():
                 return updates.current_mode_update(update.mode)
             case OptionsUpdated():
-                return updates.config_option_update(config_options(update.options))
+                return updates.config_option_update(config_options(update.options, self._capabilities))
             case TitleUpdated():
                 return updates.session_info_update(title=update.title)
             case CommandsUpdated():
@@ -215,22 +215,28 @@ class Presenter:
                 assert_never(update)
 
 
-def config_options(options: Sequence[Option]) -> list[JsonObject]:
-    """The options of a session on the wire."""
-    return [
-        content.config_select(
+def config_options(options: Sequence[Option], capabilities: Capabilities) -> list[JsonObject]:
+    """The options of a session on the wire; a switch as a menu where the client has no switches."""
+    return [_config_option(option, switches=capabilities.booleans) for option in options]
+
+
+def _config_option(option: Option, *, switches: bool) -> JsonObject:
+    if option.is_switch and switches:
+        return content.config_boolean(
             option.id,
             option.name,
-            option.current,
-            [
-                content.config_value(choice.value, choice.name, description=choice.description)
-                for choice in option.choices
-            ],
+            option.current == option.choices[0].value,
             category=option.category,
             description=option.description,
         )
-        for option in options
-    ]
+    return content.config_select(
+        option.id,
+        option.name,
+        option.current,
+        [content.config_value(choice.value, choice.name, description=choice.description) for choice in option.choices],
+        category=option.category,
+        description=option.description,
+    )
 
 
 def call_content(view: CallView) -> list[JsonObject]:
