@@ -407,6 +407,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.compact-eval": partial(options, "compact-eval"),
     "cli.sessions-rm": partial(options, "sessions", "rm"),
     "cli.inspect": partial(options, "inspect"),
+    "cli.wire": partial(options, "wire"),
     "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.trust": partial(options, "trust"),
     "cli.permissions-revoke": partial(options, "permissions", "revoke"),

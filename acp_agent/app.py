@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
-from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
+from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE, project_dir, user_home
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
-from acp_agent.jsonrpc.stdio import claim_stdio
+from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
-from acp_agent.logfile import do_not_log, start_logging
+from acp_agent.logfile import do_not_log, secrets_of, start_logging
 from acp_agent.server.face import to_rpc_error
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.v1.agent import Agent
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 DATABASE = "sessions.db"
 LOGS = "logs"
+WIRE = "wire"
+WIRE_VARIABLE = "ACP_AGENT_WIRE"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
 """Of Claude Code's folder, in the user's home and in a project."""
@@ -191,7 +193,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """
     env = os.environ
     start_logging_at_home(env)
-    transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
+    transport = _recorded(claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread), env, handshake)
     async with _sessions(env) as open_manager, anyio.create_task_group() as tasks:
         agent = Agent(open_manager)
         if handshake.params is not None:
@@ -204,6 +206,33 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
         tasks.start_soon(_stop_at_the_end, peer, agent)
         await peer.run()
         tasks.cancel_scope.cancel()
+
+
+def _recorded(transport: Transport, env: Mapping[str, str], handshake: Handshake) -> Transport:
+    """The transport, with everything that goes over it written down where the user wants that."""
+    if not records_wire(env):
+        return transport
+    from acp_agent.jsonrpc.recording import RecordingTransport, WireLog
+
+    try:
+        log = WireLog(ensure_private_dir(home_dir(env)) / WIRE, secrets_of(env))
+    except ConfigError:
+        return transport
+    if handshake.exchange is not None:
+        log.note("in", handshake.exchange[0])
+        log.note("out", handshake.exchange[1])
+    return RecordingTransport(transport, log)
+
+
+def records_wire(env: Mapping[str, str]) -> bool:
+    """Whether the user wants the wire to be recorded: by `ACP_AGENT_WIRE`, else by `wire_log` in config.yaml, which is
+    read as a whole only where that stands in it."""
+    if said := env.get(WIRE_VARIABLE, "").strip().lower():
+        return said not in ("0", "false", "no", "off")
+    try:
+        return b"wire_log" in (home_dir(env) / CONFIG_FILE).read_bytes() and load_settings(env).wire_log
+    except (OSError, ConfigError):
+        return False
 
 
 @asynccontextmanager

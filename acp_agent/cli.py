@@ -116,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
         "127.0.0.1 where none is given",
     )
 
+    _wire(commands.add_parser("wire", help="show what the editor and the agent said to each other, as recorded"))
     _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
 
     trust = commands.add_parser("trust", help="allow the hooks and recipes of a project to run")
@@ -203,6 +204,24 @@ def _permissions(parser: argparse.ArgumentParser) -> None:
         "rules", nargs="*", metavar="RULE", help="as listed; all rules of the project where none is named"
     )
     revoke.add_argument("--project", default=".", metavar="PATH", help="the project's folder (this directory)")
+
+
+def _wire(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it: all that was recorded of it"
+    )
+    which.add_argument("--last", action="store_true", help="all of the agent that was started last (the default)")
+    parser.add_argument("--follow", action="store_true", help="go on with what comes, until ctrl-c")
+    parser.add_argument(
+        "--method",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this method alone, with its responses, as `session/prompt` or `fs/*`; may be repeated",
+    )
+    parser.add_argument("--full", action="store_true", help="whole messages, however long")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each message")
 
 
 def _hooks(parser: argparse.ArgumentParser) -> None:

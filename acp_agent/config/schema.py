@@ -7,6 +7,7 @@ asked for, nor raise what a turn may cost. In particular
 - `providers` is refused: a base URL or a header in a repository would send the user's key to whoever wrote it, and a
   script would put words into the model's mouth;
 - `mcp_servers` is refused: each is a program, or an address that is told what the model asks for;
+- `wire_log` is refused: it writes down what is said in every project;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
 - `remember_permissions` is refused: what outlives a session is the user's to say;
 - `prompts_while_working` is refused: it is a habit of the user's and not of a project;
@@ -266,6 +267,11 @@ class UserFile(SharedKeys):
         default=None,
         description="[MCP servers](mcp.md) that are started with every session, by name: [below](#an-mcp-server)",
     )
+    wire_log: bool | None = Field(
+        default=None,
+        description="record what the editor and the agent say to each other, for [`acp-agent wire`](wire.md); left "
+        "out: `false`",
+    )
 
     def over(self, below: Settings) -> Settings:
         """Lay this file over the built-in defaults."""
@@ -280,6 +286,7 @@ class UserFile(SharedKeys):
             models={name: section.settings() for name, section in (self.models or {}).items()},
             providers={name: section.settings(name, below.home) for name, section in providers.items()},
             mcp_servers=tuple(section.settings(name) for name, section in (self.mcp_servers or {}).items()),
+            wire_log=_or(self.wire_log, below.wire_log),
         )
 
 
@@ -294,6 +301,7 @@ class ProjectFile(SharedKeys):
     models: UsersAlone = None
     providers: UsersAlone = None
     mcp_servers: UsersAlone = None
+    wire_log: UsersAlone = None
 
     def over(self, below: Settings) -> Settings:
         """Lay this file over the user's settings, which it can tighten but not loosen."""

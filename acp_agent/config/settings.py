@@ -224,6 +224,7 @@ class Settings:
     :ivar hooks: commands, the user's before the project's, each file's in its order.
     :ivar hook_faults: those that were left out, in the same order.
     :ivar mcp_servers: started with every session.
+    :ivar wire_log: whether what goes over the wire is recorded.
     """
 
     home: Path
@@ -244,6 +245,7 @@ class Settings:
     hooks: tuple[HookCommand, ...] = ()
     hook_faults: tuple[HookFault, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
+    wire_log: bool = False
 
     @property
     def compaction(self) -> CompactionSettings:

@@ -29,10 +29,12 @@ class Handshake:
 
     :ivar params: of the `initialize` that was answered; None where the peer has to.
     :ivar unread: bytes that were read off the wire and belong to the peer.
+    :ivar exchange: the line that was answered, and the answer's.
     """
 
     params: JsonObject | None
     unread: bytes
+    exchange: tuple[bytes, bytes] | None = None
 
 
 def initialize_result() -> JsonObject:
@@ -74,8 +76,9 @@ def shake_hands(read_fd: int, write_fd: int) -> Handshake:
         return Handshake(None, data)
     request_id, params = request
     answer = {"jsonrpc": "2.0", "id": request_id, "result": initialize_result()}
-    _write(write_fd, json.dumps(answer, separators=(",", ":")).encode() + b"\n")
-    return Handshake(params, rest)
+    written = json.dumps(answer, separators=(",", ":")).encode() + b"\n"
+    _write(write_fd, written)
+    return Handshake(params, rest, (line, written))
 
 
 def _initialize(line: bytes) -> tuple[int | str, JsonObject] | None:

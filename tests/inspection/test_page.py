@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from acp_agent.commands.inspect.data import Texts, page_data
 from acp_agent.commands.inspect.page import html_page
 from acp_agent.commands.inspect.plot import HEIGHT, WIDTH, plot, thinned
-from acp_agent.commands.inspect.safe import safe_for
+from acp_agent.commands.safe import safe_for
 from acp_agent.conversation.events import CompactionFailed, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import Usage
 from acp_agent.inspection.story import inspected

@@ -18,7 +18,7 @@ from acp_agent.commands.inspect.data import Texts, page_data
 from acp_agent.commands.inspect.live import Address, serve
 from acp_agent.commands.inspect.page import MARK, html_page
 from acp_agent.commands.inspect.plot import plot
-from acp_agent.commands.inspect.safe import safe_for
+from acp_agent.commands.safe import safe_for
 from acp_agent.commands.terminal import aside
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.config import Settings, load_settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from acp_agent.commands.inspect.safe import Safe
+from acp_agent.commands.safe import Safe
 from acp_agent.inspection.story import prompt_tokens
 from acp_agent.inspection.views import Block, Compaction, Inspection, Item, Step, Turn
 from acp_agent.protocol import JsonObject, JsonValue

@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from acp_agent.commands.inspect.safe import Safe
+from acp_agent.commands.safe import Safe
 from acp_agent.inspection.views import Inspection, ModelLines, Point
 
 LineName: TypeAlias = Literal["window", "threshold", "prepare"]

@@ -1,7 +1,7 @@
-"""Texts of a session on their way into a page: without what a terminal would obey, what would change the direction of
+"""Texts of a session on their way to a person: without what a terminal would obey, what would change the direction of
 reading, and what looks like a secret.
 
-What the page needs so that a text cannot become markup is not done here.
+What a page needs so that a text cannot become markup is not done here.
 """
 
 from __future__ import annotations

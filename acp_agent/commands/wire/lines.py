@@ -1,0 +1,120 @@
+"""Recorded messages as lines to read: requests matched with their responses, each with its session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from acp_agent.protocol import JsonObject, JsonValue
+
+Kind: TypeAlias = Literal["request", "response", "notification", "invalid"]
+Direction: TypeAlias = Literal["in", "out"]
+_OTHER: Mapping[Direction, Direction] = {"in": "out", "out": "in"}
+
+
+@dataclass(frozen=True, slots=True)
+class WireLine:
+    """One message.
+
+    :ivar at: seconds since the epoch.
+    :ivar process: which recording it is from.
+    :ivar direction: `in` for what the client sent.
+    :ivar method: of a response, that of its request; empty where nobody knows.
+    :ivar id: as JSON has it; None for a notification.
+    :ivar session: the id of the session that it is about; empty for none.
+    :ivar seconds: of a response, how long it took; None where the request was not recorded.
+    :ivar message: as it was sent, masked; a text for what was no JSON.
+    """
+
+    at: float
+    process: str
+    direction: Direction
+    kind: Kind
+    method: str
+    id: JsonValue
+    session: str
+    seconds: float | None
+    message: JsonValue
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is an error, or no message at all."""
+        return self.kind == "invalid" or (self.kind == "response" and "error" in cast(JsonObject, self.message))
+
+
+class Matcher:
+    """Makes lines of one process's records, in their order."""
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+        self._open: dict[tuple[Direction, str], WireLine] = {}
+
+    def lines(self, record: JsonObject) -> Iterator[WireLine]:
+        """The lines of a record: one, or several for a batch; none for what is no record."""
+        at, direction = record.get("at"), record.get("dir")
+        if isinstance(at, bool) or not isinstance(at, int | float) or direction not in ("in", "out"):
+            return
+        if "message" not in record:
+            yield self._line(at, direction, "invalid", record.get("invalid"))
+            return
+        message = record["message"]
+        for each in message if isinstance(message, list) else [message]:
+            yield self._one(at, direction, each)
+
+    def _one(self, at: float, direction: Direction, message: JsonValue) -> WireLine:
+        if not isinstance(message, dict):
+            return self._line(at, direction, "invalid", message)
+        method = message.get("method")
+        if isinstance(method, str):
+            kind: Kind = "request" if "id" in message else "notification"
+            line = self._line(at, direction, kind, message, method, message.get("id"), _session(message.get("params")))
+            if kind == "request":
+                self._open[direction, _key(line.id)] = line
+            return line
+        if "result" not in message and "error" not in message:
+            return self._line(at, direction, "invalid", message)
+        request_id = message.get("id")
+        asked = self._open.pop((_OTHER[direction], _key(request_id)), None)
+        session = _session(message.get("result"))
+        if asked is None:
+            return self._line(at, direction, "response", message, "", request_id, session)
+        seconds = max(0.0, at - asked.at)
+        return self._line(
+            at, direction, "response", message, asked.method, request_id, asked.session or session, seconds
+        )
+
+    def _line(
+        self,
+        at: float,
+        direction: Direction,
+        kind: Kind,
+        message: JsonValue,
+        method: str = "",
+        id: JsonValue = None,
+        session: str = "",
+        seconds: float | None = None,
+    ) -> WireLine:
+        return WireLine(at, self._process, direction, kind, method, id, session, seconds, message)
+
+
+def of_session(lines: Iterable[WireLine], session: str) -> Iterator[WireLine]:
+    """What is about a session, and what is about none in the processes that had it open.
+
+    :param session: the beginning of its id.
+    """
+    kept = [*lines]
+    processes = {line.process for line in kept if line.session.startswith(session) and line.session}
+    return (
+        line for line in kept if line.session.startswith(session) or (not line.session and line.process in processes)
+    )
+
+
+def _session(value: JsonValue) -> str:
+    session = value.get("sessionId") if isinstance(value, dict) else None
+    return session if isinstance(session, str) else ""
+
+
+def _key(id: JsonValue) -> str:
+    """1 and "1" are two ids."""
+    return repr(id)

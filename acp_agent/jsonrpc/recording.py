@@ -1,0 +1,188 @@
+"""What goes over the wire, written down: for a person to read when the two ends do not understand each other.
+
+Every line of both directions, with its time, as one line of JSON. What looks like a secret is masked before anything is
+written, files are the user's alone, and no more than a bounded number of bounded files is kept. A recording that cannot
+be written ends, and disturbs nobody. Knows no method.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from acp_agent.jsonrpc.messages import JsonValue
+from acp_agent.jsonrpc.stdio import Transport
+from acp_agent.logfile import MASK, mask
+
+Direction: TypeAlias = Literal["in", "out"]
+"""`in`: from the client to the agent."""
+
+MAX_FILE_BYTES = 10_000_000
+MAX_FILES = 10
+"""Of all processes together; the newest stay."""
+MAX_TEXT = 20_000
+"""Characters of one text in a message; the middle of a longer one is left out."""
+SUFFIX = ".jsonl"
+_SECRET_KEY = re.compile(r"(?:api[-_ ]?key|token|secret|password|credential|authorization|cookie)", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_DEEPEST = 200
+
+_log = logging.getLogger(__name__)
+
+
+class WireLog:
+    """The files of one process, numbered from 1 on.
+
+    :param folder: made if need be; the one it is in has to be there.
+    :param secrets: what is masked besides all that has the form of a key, the longest first.
+    :param max_bytes: of a file, after which the next one is begun.
+    :param max_files: of all that are kept.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        secrets: Sequence[str],
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+        max_files: int = MAX_FILES,
+    ) -> None:
+        self._folder = folder
+        self._secrets = [*secrets]
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
+        self._part = 0
+        self._size = 0
+        self._fd: int | None = None
+        self._broken = False
+
+    def note(self, direction: Direction, data: bytes) -> None:
+        """Write down what was read or is about to be written: one or more whole lines."""
+        if self._broken:
+            return
+        now = round(time.time(), 6)
+        try:
+            for line in data.split(b"\n"):
+                if line.strip():
+                    self._write(now, direction, line)
+        except OSError as error:
+            _log.warning("the wire is not recorded any more: %s", error)
+            self._broken = True
+            self.close()
+
+    def close(self) -> None:
+        """Write nothing more."""
+        if self._fd is not None:
+            with suppress(OSError):
+                os.close(self._fd)
+            self._fd = None
+
+    def _write(self, now: float, direction: Direction, line: bytes) -> None:
+        entry: dict[str, JsonValue] = {"at": now, "dir": direction}
+        try:
+            entry["message"] = masked(json.loads(line), self._secrets)
+        except (ValueError, RecursionError):
+            entry["invalid"] = _short(mask(line.decode("utf-8", "replace"), self._secrets))
+        text = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
+        data = text.encode("utf-8", "replace")  # an editor may send half of a surrogate pair
+        if self._fd is None or self._size + len(data) > self._max_bytes:
+            self._next_file()
+        assert self._fd is not None
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self._size += len(data)
+
+    def _next_file(self) -> None:
+        self.close()
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        for old in recordings(self._folder)[: -(self._max_files - 1) or None]:
+            old.unlink(missing_ok=True)
+        self._part += 1
+        path = self._folder / f"{self._name}-{self._part:04}{SUFFIX}"
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._size = 0
+
+
+class RecordingTransport:
+    """A transport of which everything is written down.
+
+    :param transport: moves the lines.
+    :param log: where to; closed with the transport.
+    """
+
+    def __init__(self, transport: Transport, log: WireLog) -> None:
+        self._transport = transport
+        self._log = log
+
+    async def read_line(self) -> bytes | None:
+        """See `Transport`."""
+        line = await self._transport.read_line()
+        if line is not None:
+            self._log.note("in", line)
+        return line
+
+    async def write(self, data: bytes) -> None:
+        """See `Transport`."""
+        self._log.note("out", data)
+        await self._transport.write(data)
+
+    async def aclose(self) -> None:
+        """See `Transport`."""
+        try:
+            await self._transport.aclose()
+        finally:
+            self._log.close()
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The files in a folder, the oldest first."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+    except OSError:
+        return []
+
+
+def masked(value: JsonValue, secrets: list[str], *, hidden: bool = False, depth: int = 0) -> JsonValue:
+    """A message without what looks like a secret: in its texts, under names such as `apiKey`, and in pairs of a name
+    and a value, as those of an environment or of headers. Texts that are very long lose their middle.
+
+    :param hidden: whether every text in it is one.
+    :raises RecursionError: it is nested too deeply to be of use.
+    """
+    if depth > _DEEPEST:
+        raise RecursionError
+    match value:
+        case str():
+            return MASK if hidden and value else _short(mask(value, secrets))
+        case list():
+            return [masked(item, secrets, hidden=hidden, depth=depth + 1) for item in value]
+        case dict():
+            name = value.get("name")
+            pair = isinstance(name, str) and "value" in value and bool(_SECRET_NAME.search(name))
+            return {
+                mask(key, secrets): masked(
+                    item,
+                    secrets,
+                    hidden=hidden or bool(_SECRET_KEY.search(key)) or (pair and key == "value"),
+                    depth=depth + 1,
+                )
+                for key, item in value.items()
+            }
+        case _:
+            return cast("JsonValue", value)
+
+
+def _short(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    half = MAX_TEXT // 2
+    return f"{text[:half]}[… {len(text) - 2 * half} characters …]{text[-half:]}"

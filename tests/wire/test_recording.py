@@ -1,0 +1,162 @@
+"""What is written down of the wire: masked, bounded, private, and never in anybody's way."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.jsonrpc.recording import MAX_TEXT, RecordingTransport, WireLog, masked, recordings
+from support.checkout import REPOSITORY
+
+SECRET = 'pa"ss\nwörd-1'
+KEY = "sk-" + "a1" * 12
+HARMLESS = st.text('abc xyz\n"\\é', max_size=8)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | HARMLESS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HARMLESS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def texts(value: Any) -> list[str]:
+    """Every text in a value, names included."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in texts(item)]
+    if isinstance(value, dict):
+        return [text for key, item in value.items() for text in (key, *texts(item))]
+    return []
+
+
+def hide(value: Any, draw: Any) -> Any:
+    """The same value with secrets in its texts, here and there."""
+    if isinstance(value, str):
+        return draw(st.sampled_from([value, f"{value}{SECRET}", f"{value}\n{KEY} {value}"]))
+    if isinstance(value, list):
+        return [hide(item, draw) for item in value]
+    if isinstance(value, dict):
+        return {key: hide(item, draw) for key, item in value.items()}
+    return value
+
+
+@given(JSON)
+def test_a_message_without_secrets_is_written_as_it_is(value: Any) -> None:
+    assert masked(value, [SECRET]) == value
+
+
+@given(JSON, st.data())
+def test_no_secret_is_left_wherever_it_stands(value: Any, data: st.DataObject) -> None:
+    left = texts(masked(hide(value, data.draw), [SECRET]))
+    assert not [text for text in left if SECRET in text or KEY in text]
+
+
+def test_names_tell_that_a_value_is_a_secret() -> None:
+    message = {
+        "mcpServers": [
+            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "t"}, {"name": "LANG", "value": "C"}]},
+            {"name": "web", "headers": [{"name": "Authorization", "value": "Basic dTpw"}]},
+        ],
+        "_meta": {"api-key": {"value": ["deep", 1]}, "maxTokens": 5},
+        "content": {"password": "p", "note": "n"},
+    }
+    assert masked(message, []) == {
+        "mcpServers": [
+            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "***"}, {"name": "LANG", "value": "C"}]},
+            {"name": "web", "headers": [{"name": "Authorization", "value": "***"}]},
+        ],
+        "_meta": {"api-key": {"value": ["***", 1]}, "maxTokens": 5},
+        "content": {"password": "***", "note": "n"},
+    }
+
+
+def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before() -> None:
+    half = MAX_TEXT // 2
+    text = masked("x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT, [])
+    assert isinstance(text, str)
+    assert len(text) < MAX_TEXT + 50
+    assert "sk-" not in text
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """All that was written, in order."""
+    return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
+
+
+def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
+    log = WireLog(tmp_path / "wire", [SECRET])
+    log.note("in", b'{"id": 1, "method": "a"}')
+    log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
+    log.note("in", b'{"broken": "' + KEY.encode() + b"\xff")
+    log.close()
+    assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
+        ("in", {"id": 1, "method": "a"}),
+        ("out", {"id": 1, "result": {"half": "?"}}),
+        ("out", {"method": "b"}),
+        ("in", '{"broken": "***\ufffd'),
+    ]
+    [path] = recordings(tmp_path / "wire")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
+
+
+def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
+    log = WireLog(tmp_path, [], max_bytes=500, max_files=3)
+    for number in range(100):
+        log.note("in", b'{"method": "%d"}' % number)
+    log.close()
+    assert len(recordings(tmp_path)) == 3
+    assert all(path.stat().st_size <= 500 for path in recordings(tmp_path))
+    kept = [int(each["message"]["method"]) for each in records(tmp_path)]
+    assert kept == [*range(kept[0], 100)]
+    again = WireLog(tmp_path, [], max_bytes=500, max_files=3)
+    again.note("in", b"{}")
+    again.close()
+    assert len(recordings(tmp_path)) == 3
+
+
+class Wire:
+    """A transport that has one line, and keeps what is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes | None] = [b'{"method": "a"}', None]
+        self.written = b""
+        self.closed = False
+
+    async def read_line(self) -> bytes | None:
+        return self.lines.pop(0)
+
+    async def write(self, data: bytes) -> None:
+        self.written += data
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: Path, can_write: bool) -> None:
+    folder = tmp_path / "wire"
+    if not can_write:
+        folder.write_text("a file where the folder should be")
+    wire = Wire()
+    transport = RecordingTransport(wire, WireLog(folder, []))
+    assert await transport.read_line() == b'{"method": "a"}'
+    await transport.write(b'{"id": 1}\n')
+    assert await transport.read_line() is None
+    await transport.aclose()
+    assert (wire.written, wire.closed) == (b'{"id": 1}\n', True)
+    assert len(records(folder) if can_write else [1, 2]) == 2
+
+
+def test_an_agent_that_records_nothing_does_not_load_what_records() -> None:
+    code = "import sys, acp_agent.app; print('acp_agent.jsonrpc.recording' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert ran.stdout == "False\n"

@@ -1,0 +1,86 @@
+"""`acp-agent wire`: what an editor and the agent said to each other, after it and while they do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+
+from support.client import connected_agent, start_agent
+from support.models import Reply, model_server
+from support.terminal import at_a_terminal, run_command
+
+SECRET = "very-secret-value"
+ON = {"ACP_AGENT_WIRE": "1"}
+
+
+async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(tmp_path: Path) -> None:
+    async with model_server([Reply("Fine."), Reply("Good.")], "openai") as server:
+        env = {**server.env(), **ON, "SHOP_SECRET": SECRET}
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            first = await agent.new_session(tmp_path)
+            second = await agent.new_session(tmp_path)
+            await agent.prompt(first, f"It is {SECRET}.")
+            await agent.prompt(second, "Hello")
+
+    ran = await run_command(tmp_path, "wire")
+    assert (ran.code, ran.err) == (0, "")
+    assert SECRET not in ran.out
+    lines = [line.split(maxsplit=2)[1:] for line in ran.out.splitlines()]
+    assert [line[0] for line in lines[:2]] == ["→", "←"]
+    assert lines[0][1].startswith("initialize #")
+    assert lines[1][1].startswith("initialize #")
+    assert any("session/prompt #" in line and "It is ***." in line for _, line in lines)
+    assert max(map(len, ran.out.splitlines())) <= 240
+
+    prompts = await run_command(tmp_path, "wire", first, "--method", "session/prompt", "--json")
+    request, response = map(json.loads, prompts.out.splitlines())
+    assert (request["kind"], request["direction"], request["session"]) == ("request", "in", first)
+    assert (response["kind"], response["direction"], response["session"]) == ("response", "out", first)
+    assert response["message"]["result"] == {"stopReason": "end_turn"}
+    assert response["id"] == request["id"]
+    assert response["seconds"] > 0
+    assert request["message"]["params"]["prompt"][0]["text"] == "It is ***."
+
+    of_second = await run_command(tmp_path, "wire", second, "--json")
+    assert {json.loads(line)["session"] for line in of_second.out.splitlines()} == {second, ""}
+    assert "Nothing of the session" in (await run_command(tmp_path, "wire", "sess_no")).err
+    kept = [path.read_bytes() for path in (tmp_path / "state" / "wire").iterdir()]
+    assert not any(SECRET.encode() in data for data in kept)
+
+
+async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_said(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, env={}) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path)
+    assert not (tmp_path / "state" / "wire").exists()
+    ran = await run_command(tmp_path, "wire")
+    assert (ran.code, ran.out) == (1, "")
+    assert "ACP_AGENT_WIRE=1" in ran.err
+    (tmp_path / "state" / "config.yaml").write_text("wire_log: true\n")
+    assert "start the agent again" in (await run_command(tmp_path, "wire")).err
+    async with start_agent(home=tmp_path, env={"ACP_AGENT_WIRE": "off"}) as agent:
+        await agent.initialize()
+    assert not (tmp_path / "state" / "wire").exists()
+    async with start_agent(home=tmp_path, env={}) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path)
+    assert "session/new #" in (await run_command(tmp_path, "wire", "--last")).out
+
+
+async def test_what_is_said_is_shown_as_it_is_said(tmp_path: Path) -> None:
+    async with (
+        start_agent(home=tmp_path, env=ON) as agent,
+        at_a_terminal(tmp_path, "wire", "--follow", "--method", "session/*", env=ON) as person,
+    ):
+        await agent.initialize()
+        session = await agent.new_session(tmp_path)
+        with anyio.fail_after(30):
+            await person.until("session/new #", times=2)
+            await person.until(session)
+            await agent.set_mode(session, "plan")
+            await person.until("session/set_mode #", times=2)
+            assert "initialize" not in person.shown
+            person.type("\x03")
+            assert await person.ended() == 130
