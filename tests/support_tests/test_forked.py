@@ -43,7 +43,8 @@ print(json.dumps({
     "read": sys.stdin.read(),
 }))
 """
-ENVIRONMENT = {**BASE, "PATH": os.environ["PATH"], "HOME": "/tmp", "TZ": "Asia/Tokyo", "MORE": "ü"}
+ENVIRONMENT = {**BASE, "PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "MORE": "ü"}
+del ENVIRONMENT["HOME"]  # which BASE has
 
 
 def run(cwd: Path, program: str, *words: str, stdin: bytes = b"", env: dict[str, str] = ENVIRONMENT) -> dict[str, Any]:
