@@ -104,7 +104,8 @@ class Story:
         self._context = before.apply(logged)
         self.head, self._at = logged.seq, logged.at
         self._began = self._began or logged.at
-        if isinstance(logged.event, UserPrompted) or not self._turns:
+        begins = isinstance(logged.event, UserPrompted) and not logged.event.steers
+        if begins or not self._turns:
             self._begin_turn(logged)
         self._take(logged, before)
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from acp_agent.conversation.events import (
+    AutoCompactionChanged,
     ContextAdded,
     ContinuationAsked,
+    DirectoriesChanged,
     EditsUndone,
     InstructionsLoaded,
     MessageSupplied,
@@ -26,8 +28,10 @@ from acp_agent.inspection.texts import listed, message_text
 from acp_agent.inspection.views import ItemKind, Part
 
 PlainEvent: TypeAlias = (
-    ContextAdded
+    AutoCompactionChanged
+    | ContextAdded
     | ContinuationAsked
+    | DirectoriesChanged
     | EditsUndone
     | InstructionsLoaded
     | MessageSupplied
@@ -87,8 +91,12 @@ def told_of(event: PlainEvent) -> Told:
             return Told("setting", f"Model: {event.model}")
         case ThoughtLevelChanged():
             return Told("setting", f"Thought level: {event.level}")
+        case AutoCompactionChanged():
+            return Told("setting", f"Automatic compaction: {'on' if event.on else 'off'}")
+        case DirectoriesChanged():
+            return Told("setting", "Additional directories", (Part("Folders", listed(event.additional_directories)),))
         case PermissionGranted():
-            return Told("setting", f"Allowed for the session: {event.subject}")
+            return Told("setting", f"Allowed for the {event.scope}: {event.subject}")
         case TitleChanged():
             return Told("setting", f"Title: {event.title}")
         case _:
