@@ -143,6 +143,15 @@ def by_event(value: Schema, words: Iterable[str]) -> Schema:
     return {word: {"description": EVENTS[events[word]][0], **value} for word in words}
 
 
+def as_written(part: Schema) -> Schema:
+    """A parameter that is a text is taken as it is written: without quotes, an editor may see a number in it."""
+    if str(part.get("pattern", "")).endswith("$"):  # of a certain ending, which no number has
+        return part
+    changed = {**part, "anyOf": [as_written(each) for each in part["anyOf"]]} if "anyOf" in part else dict(part)
+    types = [part["type"]] if isinstance(part.get("type"), str) else part.get("type", [])
+    return {**changed, "type": [*types, "number", "boolean"]} if "string" in types else changed
+
+
 def recipe_schema() -> Schema:
     schema = schema_of(front_matter.FrontMatter, "recipe", "The front matter of a recipe of acp-agent.")
     schema["$defs"].pop("HookSection")
@@ -151,7 +160,11 @@ def recipe_schema() -> Schema:
     _, parameters = models_json_schema(
         [(model, "validation") for model in params.HANDLER_PARAMS.values()], schema_generator=Generator
     )
-    schema["$defs"] |= tidied(parameters)["$defs"]
+    models = tidied(parameters)["$defs"]
+    for model in models.values():
+        for name, part in model.get("properties", {}).items():
+            model["properties"][name] = as_written(part)
+    schema["$defs"] |= models
     properties: Schema = {}
     for word, names in known_handlers(handlers.values()).items():
         if names:

@@ -220,6 +220,12 @@ Limit = Annotated[
     BeforeValidator(_not_null),
     WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}}),
 ]
+Patterns = Annotated[
+    list[Annotated[str, Field(min_length=1)]] | None,
+    BeforeValidator(_not_null),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number", "boolean"], "minLength": 1}}),
+]
+"""As `Limit`, each taken as it is written."""
 
 
 class Section(BaseModel):
@@ -257,7 +263,7 @@ class FrontMatter(Section):
         "error, but for those of [MCP servers](mcp.md): `mcp__server__tool`, or `mcp__server` for all of "
         "one. What the model is told of tools stays the same, so that the provider's cache is hit",
     )
-    allowed_commands: Limit = Field(
+    allowed_commands: Patterns = Field(
         default=None, description="glob patterns that a shell command must match, such as `git log*`"
     )
     arguments: dict[ArgumentName, ArgumentSection | None] = Field(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -337,3 +338,9 @@ def _swap_alone(hook: Hook, outcome: Outcome) -> Outcome:
 
 def _version(brought: Brought | None) -> _Version:
     return (brought.place, brought.hooks_digest) if brought else None
+
+
+def load_modules() -> None:
+    """Load what is needed to find a session's hooks, whatever their kind."""
+    for name in ("discovery", "plugins", "python_hooks"):
+        import_module(f"acp_agent.hooks.{name}")

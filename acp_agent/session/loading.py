@@ -12,13 +12,6 @@ from importlib import import_module
 
 from acp_agent.tools.registry import ToolRegistry
 
-_MODULES = (
-    "acp_agent.hooks.discovery",
-    "acp_agent.hooks.plugins",
-    "acp_agent.hooks.python_hooks",
-    "acp_agent.session.compaction",
-    "acp_agent.session.hooking",
-)
 _one_at_a_time = threading.Lock()
 """Sessions share the tools, and pydantic does not make one model's schema in two threads."""
 
@@ -30,8 +23,10 @@ def load_for_a_turn(tools: ToolRegistry, load_provider: Callable[[], None]) -> N
     :param load_provider: loads the adapter of the model that will be asked.
     """
     with _one_at_a_time:
-        for module in _MODULES:
-            import_module(module)
+        import_module("acp_agent.session.compaction")
+        from acp_agent.session.hooking import load_modules
+
+        load_modules()
         load_provider()
         for tool in tools:
             _ = tool.input_schema

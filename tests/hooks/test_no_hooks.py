@@ -54,6 +54,8 @@ class SessionHooks:
     async def usage(self): return TokenUsage()
     async def added_to(self, run, prompt): return ()
     async def summary_written(self, run, summary): return Outcome(action=replace(run.swap, summary=summary))
+
+def load_modules(): pass
 """
 NO_GOING_ON = """
 class GoingOn:
