@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import LoggedEvent, NoteAdded, TitleChanged
+from acp_agent.conversation.events import DirectoriesChanged, LoggedEvent, NoteAdded, TitleChanged
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, StorageError
 from acp_agent.storage.store import SessionRecord, SessionStore
 from support.events import EXAMPLES
@@ -67,6 +67,18 @@ async def test_an_append_moves_head_title_and_time_and_keeps_the_title_otherwise
         assert (before.title, after.title, after.head) == (None, "two", 5)
         assert after.created_at == before.created_at
         assert after.updated_at >= logged[0].at >= before.updated_at
+
+
+async def test_an_append_may_change_the_additional_directories_which_stay_otherwise(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", ["/lib"], [START])
+        await store.append("s1", 1, notes("a"))
+        assert (await store.record("s1")).additional_directories == ("/lib",)
+        await store.append("s1", 2, [DirectoriesChanged(("/lib",)), DirectoriesChanged(("/docs", "/l\udc80b"))])
+        (record,) = (await store.list("/shop")).sessions
+        assert record.additional_directories == ("/docs", "/l\ufffdb")
+        await store.append("s1", 4, [DirectoriesChanged(())])
+        assert (await store.record("s1")).additional_directories == ()
 
 
 async def test_an_append_that_expects_another_head_writes_nothing(open_store: Open) -> None:
