@@ -37,6 +37,7 @@ TOOLS: Mapping[str, str] = {
     "glob": "Glob",
     "grep": "Grep",
     "plan": "TodoWrite",
+    "ask_user": "AskUserQuestion",
 }
 """Our tools that it has as well, by our name."""
 

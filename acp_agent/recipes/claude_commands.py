@@ -20,6 +20,7 @@ from acp_agent.recipes.front_matter import first_line, split
 from acp_agent.recipes.model import MCP_TOOL, Known, Origin, Recipe
 
 TOOLS = {
+    "AskUserQuestion": "ask_user",
     "Bash": "shell",
     "Edit": "edit",
     "Glob": "glob",
@@ -31,7 +32,7 @@ TOOLS = {
     "Write": "write",
 }
 """Names of its tools, and those of ours that do the same."""
-FREE = ("glob", "grep", "list", "plan", "read", "recall")
+FREE = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
 """Tools that such a command need not name."""
 LOOKING = (
     *("git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *"),

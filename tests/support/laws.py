@@ -89,11 +89,15 @@ class Laws:
         if len(line.raw) > MAX_LINE_BYTES:
             yield f"a line of {len(line.raw)} bytes; some editors take 10 MiB at most"
         if line.kind in ("response", "error"):
+            if isinstance(result := line.message.get("result"), dict):
+                yield from self._options(result.get("configOptions"))
             self._answered(line)
             return
         if not self._initialized:
             yield "sent before the answer to initialize"
         session_id = line.params.get("sessionId")
+        if line.method == "elicitation/complete" and not self._editor.advertises("elicitation", "url"):
+            yield "the editor did not advertise it"
         if not isinstance(session_id, str):
             return
         session = self._sessions.get(session_id)
@@ -103,6 +107,11 @@ class Laws:
             yield from self._updated(session, line.update_kind, line.update)
         elif line.kind == "request":
             yield from self._asked(session, line)
+
+    def _options(self, options: Any) -> Iterator[str]:
+        switches = [option["id"] for option in options or () if option.get("type") == "boolean"]
+        if switches and not self._editor.advertises("session", "configOptions", "boolean"):
+            yield f"the editor did not advertise session.configOptions.boolean, and gets {switches}"
 
     def _answered(self, line: Line) -> None:
         id = line.message["id"]
@@ -165,6 +174,8 @@ class Laws:
             yield from self._tool(session, kind, update)
         elif kind.startswith("compaction"):
             yield from self._compaction(session, kind, update)
+        elif kind == "config_option_update":
+            yield from self._options(update.get("configOptions"))
         elif kind == "available_commands_update":
             for command in update.get("availableCommands") or ():
                 name = str(command.get("name"))

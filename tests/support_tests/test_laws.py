@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.client import AgentError
-from support.editors import ZED_BETA
+from support.editors import ACPX, ZED, ZED_BETA
 from support.fake import ASK, CALL, chunk, do, fake, problems_of
 from support.processes import Process, outlive
 
@@ -54,6 +54,18 @@ async def test_what_breaks_editors_is_a_problem(tmp_path: Path, action: dict[str
     problems = await problems_of(tmp_path, action)
     assert len(problems) == 1
     assert problem in problems[0]
+
+
+async def test_switches_forms_and_addresses_are_for_editors_that_have_them(tmp_path: Path) -> None:
+    switch = {"type": "boolean", "id": "fast", "name": "Fast", "currentValue": True}
+    options = {"update": {"sessionUpdate": "config_option_update", "configOptions": [switch]}}
+    form = {"sessionId": "s1", "mode": "form", "message": "Who?", "requestedSchema": {"type": "object"}}
+    ask = {"ask": "elicitation/create", "params": form}
+    done = {"notify": "elicitation/complete", "params": {"elicitationId": "e"}}
+    for action in (options, ask, done):
+        (problem,) = await problems_of(tmp_path, action, editor=ACPX)
+        assert "did not advertise" in problem
+        assert await problems_of(tmp_path, action, editor=ZED) == []
 
 
 async def test_permission_is_asked_only_while_the_call_is_pending(tmp_path: Path) -> None:
