@@ -25,8 +25,10 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     npm_package("@agentclientprotocol/sdk")
     repo = make_repo(tmp_path / "shop")
     never = anyio.Event()
+    options = [{"label": "Cents"}, {"label": "Euros", "description": "with a comma"}]
+    ask = ToolCall("ask_user", {"questions": [{"question": "In what?", "options": options}]})
     script = [
-        Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
+        Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"}), ask]),
         Reply(tool_calls=[ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})]),
         Reply(["Repaired it.", TOLD]),
         Reply(["Well, ", "..."], hold=never, hold_after=1),
@@ -38,6 +40,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
 
     async with model_server(script) as server:
         facts = await talk(repo.path, server.env(), tmp_path)
+        after_form = json.dumps(server.calls[1].body["messages"], ensure_ascii=False)
         after_load, after_resume = (json.dumps(call.body["messages"]) for call in server.calls[-2:])
 
     assert facts["problems"] == []
@@ -55,6 +58,9 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     assert set(facts["reads"]) == set(facts["writes"]) == {str(repo.program)}
     [asked] = facts["permissions"]
     assert (asked["sessionId"], asked["toolCall"]["kind"]) == (session, "edit")
+    [form] = facts["forms"]
+    assert (form["sessionId"], form["message"]) == (session, "In what?")
+    assert "→ Euros" in after_form
     assert said(phases["edit"]) == f"I look first.Repaired it.{TOLD}"
     assert {"agent_thought_chunk", "session_info_update", "usage_update"} <= kinds(phases["edit"])
     assert statuses(phases["edit"]) == {"completed"}

@@ -50,6 +50,7 @@ function judge(what, sent, understood) {
 class Editor {
   phases = {};
   permissions = [];
+  forms = [];
   reads = [];
   writes = [];
   labels = [];
@@ -99,6 +100,11 @@ class Editor {
         const { optionId } = params.options.find((option) => option.kind === "allow_once");
         return { outcome: { outcome: "selected", optionId } };
       })
+      .onRequest(methods.client.elicitation.create, ({ params }) => {
+        this.forms.push(params);
+        const [name, field] = Object.entries(params.requestedSchema.properties)[0];
+        return { action: "accept", content: { [name]: field.oneOf[1].const } };
+      })
       .onRequest(methods.client.fs.readTextFile, async ({ params }) => {
         this.reads.push(params.path);
         return { content: await readFile(params.path, "utf8") };
@@ -123,6 +129,7 @@ const facts = { problems };
 const clientCapabilities = {
   fs: { readTextFile: true, writeTextFile: true },
   session: { compaction: {}, notices: {}, configOptions: { boolean: {} } },
+  elicitation: { form: {} },
 };
 const greeting = { protocolVersion: 1, clientInfo: { name: "test", version: "1" }, clientCapabilities };
 const here = { cwd: directory, mcpServers: [] };
@@ -192,8 +199,8 @@ await second.talk(async (ask) => {
 second.process.stdin.end();
 [facts.exitCode] = await second.exited;
 
-const { permissions, reads, writes } = first;
-Object.assign(facts, { permissions, reads, writes });
+const { permissions, forms, reads, writes } = first;
+Object.assign(facts, { permissions, forms, reads, writes });
 facts.phases = { ...first.phases, ...second.phases };
 facts.labels = first.labels;
 process.stdout.write(`${JSON.stringify(facts)}\n`);
