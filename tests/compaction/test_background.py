@@ -172,7 +172,7 @@ async def test_where_the_summary_that_was_waited_for_leaves_too_much_a_refused_r
 ) -> None:
     refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
     summary, hold = held()
-    async with desk(tmp_path, summary, *[Reply("# Goal\nA shorter one.")] * 4) as it:
+    async with desk(tmp_path, summary, *[Reply("# Goal\nA shorter one.")] * 6) as it:
         await it.filled()
         # Far more than the summary was prepared for.
         await it.prompt("Two?", Reply(LONG + LONG, usage=Usage(PREPARE + 50, 100)))
