@@ -127,9 +127,16 @@ class Connection:
             await report(f"{share} {message}\n" if message else f"{share}\n")
 
         meta = cast("types.RequestParamsMeta", {**calling.trace}) if calling.trace else None
-        result = await self._asked(
-            lambda: self._client.call_tool(name, dict(arguments), progress_callback=tell, meta=meta), seconds, calling
-        )
+
+        async def ask() -> types.CallToolResult:
+            try:
+                return await self._client.call_tool(name, dict(arguments), progress_callback=tell, meta=meta)
+            except MCPError as error:
+                if error.code != types.URL_ELICITATION_REQUIRED:
+                    raise
+                raise ToolError(await self._asks.required(error.error.data)) from error
+
+        result = await self._asked(ask, seconds, calling)
         return Answer(tuple(_json(block) for block in result.content), result.structured_content, result.is_error)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:

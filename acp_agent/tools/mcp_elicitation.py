@@ -11,7 +11,7 @@ import math
 from collections.abc import Awaitable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import anyio
 
@@ -116,6 +116,24 @@ class Elicitations:
         if answer == "accepted" and server_id is not None:
             self._links[server_id] = (link.id, questions)
         return answer
+
+    async def required(self, data: object) -> str:
+        """Ask the user to visit what a server wants visited before it does a call.
+
+        :param data: what its error says.
+        :returns: what came of it, for the model, as the end of a sentence.
+        """
+        said = cast("JsonObject", data) if isinstance(data, dict) else {}
+        links = said.get("elicitations")
+        answers: list[LinkAnswer] = []
+        for link in links if isinstance(links, list) else []:
+            if isinstance(link, dict):
+                message, url, server_id = (link.get(key) for key in ("message", "url", "elicitationId"))
+                known = str(server_id) if isinstance(server_id, str) else None
+                answers.append(await self.visit(str(message or ""), str(url or ""), known))
+        if answers and all(answer == "accepted" for answer in answers):
+            return "it wants the user to do something at an address first, who is on the way there; try again then"
+        return "it wants the user to do something at an address first, and they have not gone there"
 
     async def completed(self, server_id: str) -> None:
         """The server says that what it sent the user to an address for has been done."""

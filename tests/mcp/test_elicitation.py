@@ -97,6 +97,23 @@ async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_n
             assert "elicitation" not in said[0]
 
 
+async def test_an_address_that_has_to_be_visited_first_is_shown_and_the_model_is_told_to_try_again(
+    tmp_path: Path,
+) -> None:
+    link = {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"}
+    error = {"code": -32042, "message": "Sign in first", "data": {"elicitations": [link]}}
+    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": {"error": error}})
+    replies = (Reply(tool_calls=[CALL, CALL]), Reply("Later."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        asked = answers(it, {"action": "accept"}, {"action": "decline"})
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [(params["url"], params["message"]) for params in asked] == [(link["url"], "shop: Sign in")] * 2
+        first, second = (result.text for result in results(it.server.calls[1].body))
+        assert "try again then" in first
+        assert "they have not gone there" in second
+
+
 @pytest.mark.parametrize("asked", [{"type": "object"}, {"type": "array", "items": {"type": "string"}}, 3], ids=str)
 def test_what_no_form_can_ask_is_refused(asked: Any) -> None:
     with pytest.raises(ToolError, match="the field x"):

@@ -4,10 +4,11 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 
     {"tools": [...], "results": {"look": {"content": [...]}, "end": {"exit": 1}}, ...}
 
-`results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing, `then`
-lays other keys over all of this and says that the lists have changed, `progress` tells of it first, `asks` sends
-requests of the server's own and puts what comes of each into the result. A `stubborn` one does not end when it is asked
-to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
+`results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing,
+`error` refuses, `then` lays other keys over all of this and says that the lists have changed, `progress` tells of it
+first, `asks` sends requests of the server's own and puts what comes of each into the result. A `stubborn` one does not
+end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no
+handshake.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def answered(
         for number, params in enumerate(result.pop("asks", ())):
             answer = ask({"id": f"ask-{number}", **params}, note)
             result["content"] = [*result["content"], {"type": "text", "text": json.dumps(answer)}]
+        if "error" in result:
+            return {"error": result["error"]}, None
         told = result.pop("progress", None)
         if told:
             token = params["_meta"]["progressToken"]
