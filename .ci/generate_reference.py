@@ -431,6 +431,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.hooks-test": partial(options, "hooks", "test"),
     "cli.schema": partial(options, "schema"),
     "cli.setup": partial(options, "setup"),
+    "cli.doctor": partial(options, "doctor"),
     "cli.demo": partial(options, "demo"),
 }
 

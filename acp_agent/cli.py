@@ -148,6 +148,10 @@ def build_parser() -> argparse.ArgumentParser:
     setup.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     setup.add_argument("--yes", action="store_true", help="write without asking")
 
+    doctor = commands.add_parser("doctor", help="check that all is there, and say what to do where it is not")
+    doctor.add_argument("--offline", action="store_true", help="ask no model")
+    doctor.add_argument("--json", action="store_true", help="print it as JSON")
+
     demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser

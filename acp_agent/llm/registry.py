@@ -247,6 +247,16 @@ class Registry:
         keyless = not (built_in.keys if built_in else ()) and not (settings.api_key_env if settings else None)
         return url if kind == "openai-chat" and keyless else None
 
+    def key_variables(self) -> dict[str, tuple[str, ...]]:
+        """By provider, the environment variables in which its key is looked for; none where it needs no key."""
+        return {name: self._variables(name) for name in self._names()}
+
+    def _variables(self, name: str) -> tuple[str, ...]:
+        settings, built_in = self._settings.providers.get(name), _BUILT_IN.get(name)
+        if settings is not None and settings.api_key_env:
+            return (settings.api_key_env,)
+        return built_in.keys if built_in else ()
+
     def _names(self) -> list[str]:
         return list(dict.fromkeys([*_BUILT_IN, *self._settings.providers]))
 

@@ -1,0 +1,83 @@
+"""Checks of what answers: the keys that are set, and whether the model does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+
+import anyio
+
+from acp_agent.commands.doctor.findings import Finding
+from acp_agent.config import Settings
+from acp_agent.conversation.messages import Text, UserMessage, new_id
+from acp_agent.errors import AgentError
+from acp_agent.llm.access import check_key
+from acp_agent.llm.provider import Answered, ModelRequest, Retrying
+from acp_agent.llm.registry import NO_MODEL, Registry
+
+SECONDS = 20.0
+"""How long the model may take to say a word."""
+_MOST_TOKENS = 64
+"""Of the answer: enough for a word, also with providers that refuse smaller numbers."""
+
+
+def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -> Iterator[Finding]:
+    """The keys of all providers; those that are not set matter only where somebody wants that provider."""
+    wanted = {*settings.providers}
+    if settings.model is not None:
+        wanted.add(settings.model.partition("/")[0])
+    missing: list[str] = []
+    for provider, variables in registry.key_variables().items():
+        found = next((name for name in variables if env.get(name, "").strip()), None)
+        if found is not None:
+            try:
+                check_key(provider, env[found].strip(), found)
+                yield Finding("ok", "keys", f"{provider}: {found} is set.")
+            except AgentError as error:
+                yield Finding("fail", "keys", str(error))
+        elif variables and provider in wanted:
+            names = " or ".join(variables)
+            text = f"{provider}: there is no key for it, though the configuration names it."
+            yield Finding(
+                "fail", "keys", text, f"Set {names} in the environment that your editor starts the agent with."
+            )
+        elif variables:
+            missing.append(provider)
+    if missing:
+        yield Finding("ok", "keys", f"None are set for {', '.join(missing)}, which nothing asks for.")
+
+
+async def check_model(registry: Registry, *, offline: bool) -> list[Finding]:
+    """Whether the default model answers: one small request.
+
+    :param offline: ask nobody.
+    """
+    name = await registry.default_model()
+    if name is None:
+        return [Finding("fail", "model", "There is none.", NO_MODEL)]
+    if problem := registry.unusable(name):
+        return [Finding("fail", "model", f"{name}: {problem}.")]
+    if offline:
+        return [Finding("ok", "model", f"{name} was not asked (--offline).")]
+    began, waiting = time.monotonic(), ""
+    try:
+        resolved = registry.resolve(name)
+        message = UserMessage(new_id("msg"), (Text("Say OK."),))
+        request = ModelRequest(resolved.id, "Answer in one word.", (message,), max_output_tokens=_MOST_TOKENS)
+        with anyio.fail_after(SECONDS):
+            async with aclosing(resolved.provider.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, Retrying):
+                        waiting = event.reason
+                    elif isinstance(event, Answered):
+                        break
+                    else:
+                        break  # it speaks: that is enough
+    except TimeoutError:
+        text = f"{name} did not answer within {SECONDS:g} seconds. {waiting}"
+        advice = "Look at the network, a proxy (HTTPS_PROXY), and the provider's state."
+        return [Finding("fail", "model", text, advice)]
+    except AgentError as error:
+        return [Finding("fail", "model", f"{name}: {error}")]
+    return [Finding("ok", "model", f"{name} answered within {time.monotonic() - began:.1f} s.")]

@@ -1,0 +1,121 @@
+"""Checks of what is on this machine's disk: the program, the configuration, the agent's home and the sessions in it.
+
+Makes no folder and no file that is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from acp_agent import __version__
+from acp_agent.app import DATABASE, LOGS, records_wire
+from acp_agent.commands.doctor.findings import Finding
+from acp_agent.commands.editors import program
+from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
+from acp_agent.errors import AgentError
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS
+from acp_agent.storage.sqlite import SqliteStore
+
+_LEAST_SPACE = 200_000_000
+"""Bytes."""
+
+
+def check_program(env: Mapping[str, str]) -> Iterator[Finding]:
+    """The agent itself, and what editors start."""
+    versions = f"acp-agent {__version__}, Python {platform.python_version()}"
+    try:
+        yield Finding("ok", "program", f"{versions}: {program(env)}")
+    except AgentError as error:
+        yield Finding("warn", "program", versions, str(error))
+
+
+def check_config(env: Mapping[str, str], cwd: Path) -> tuple[Settings | None, list[Finding]]:
+    """The configuration for a directory; None where it cannot be read."""
+    try:
+        settings = load_settings(env, cwd, providers=BUILT_IN_PROVIDERS)
+    except AgentError as error:
+        return None, [
+            Finding("fail", "config", str(error), "Mend it; `acp-agent schema config` says what may be there.")
+        ]
+    file = settings.home / CONFIG_FILE
+    text = f"{file} can be read." if file.exists() else f"There is no {file}; all is as by default."
+    found = [Finding("ok", "config", text)]
+    if settings.project is not None and (settings.project / CONFIG_FILE).exists():
+        found.append(Finding("ok", "config", f"{settings.project / CONFIG_FILE} can be read."))
+    found += [Finding("warn", "config", f"A hook is left out: {fault}", "Mend it.") for fault in settings.hook_faults]
+    return settings, found
+
+
+async def check_state(env: Mapping[str, str]) -> list[Finding]:
+    """The agent's home and the sessions."""
+    home = home_dir(env)
+    if (finding := _missing(home)) is not None:
+        return [finding]
+    return [*_folder(home), *await _store(home / DATABASE), *_recording(env)]
+
+
+def _missing(home: Path) -> Finding | None:
+    """What to say of a home that is not there, or cannot be used."""
+    if not os.path.lexists(home):
+        above = next(folder for folder in home.parents if folder.exists())
+        if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+            return Finding("ok", "state", f"{home} is not there yet, and will be made.")
+        advice = f"Make it, or set {HOME_VARIABLE} to a folder that you can write to."
+        return Finding("fail", "state", f"{home} is not there, and cannot be made.", advice)
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        advice = f"Set {HOME_VARIABLE} to a folder that you can write to."
+        return Finding("fail", "state", f"{home} is no folder that you can write to.", advice)
+    return None
+
+
+def _folder(home: Path) -> Iterator[Finding]:
+    mode = stat.S_IMODE(home.stat().st_mode)
+    if mode & 0o077:
+        text = f"Others can enter {home} (mode {mode:04o})."
+        yield Finding("warn", "state", text, f"Close it: chmod 700 {home}. The agent does so when it starts next.")
+    else:
+        yield Finding("ok", "state", f"{home} is yours alone, and can be written to.")
+    if (free := shutil.disk_usage(home).free) < _LEAST_SPACE:
+        text = f"There are {free // 1_000_000} MB left on the disk of {home}."
+        yield Finding("warn", "state", text, "Make room: what is said is stored before it is shown.")
+    logs = home / LOGS
+    if logs.exists() and not (logs.is_dir() and os.access(logs, os.W_OK | os.X_OK)):
+        yield Finding("warn", "state", f"{logs} cannot be written to, so that nothing is logged.", "Move it away.")
+
+
+async def _store(path: Path) -> list[Finding]:
+    mode = _mode(path)  # before it is opened, which makes it private
+    if mode is None:
+        return [Finding("ok", "sessions", "There are none yet.")]
+    try:
+        store = await SqliteStore.open(path)
+        try:
+            page = await store.list(limit=1)
+        finally:
+            await store.aclose()
+    except AgentError as error:
+        return [Finding("fail", "sessions", str(error), "Until then no session can be opened.")]
+    newest = f"the newest is {page.sessions[0].session_id}" if page.sessions else "it holds none"
+    found = [Finding("ok", "sessions", f"{path} can be opened; {newest}.")]
+    if mode & 0o077:
+        found.append(Finding("warn", "sessions", f"Others could read {path} (mode {mode:04o}); it is closed now."))
+    return found
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def _recording(env: Mapping[str, str]) -> Iterator[Finding]:
+    if records_wire(env):
+        text = "What editors and the agent say to each other is recorded, as you wanted."
+        yield Finding("ok", "wire", text, "`acp-agent wire` shows it.")
