@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from acp_agent.commands.asking import answered, is_somebody_here
+from acp_agent.commands.progress import Activity
 from acp_agent.commands.questions import TerminalQuestions
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
@@ -25,8 +26,12 @@ from acp_agent.turn.updates import (
     CompactionStarted,
     Notice,
     PlanUpdated,
+    TurnBegan,
+    TurnOver,
     Update,
 )
+
+_MODEL = "Waiting for the model"
 
 
 class TerminalClient:
@@ -39,6 +44,8 @@ class TerminalClient:
         self._files = LocalFiles()
         self._commands = LocalCommands()
         self._questions = TerminalQuestions(self._aside)
+        self._activity = Activity()
+        self._running: dict[str, str] = {}
         self._message = ""
         self._by_hand = False
         self.compaction_failed = False
@@ -64,7 +71,25 @@ class TerminalClient:
         return True
 
     async def show(self, update: Update) -> None:
-        """Print what a person wants to read."""
+        """Print what a person wants to read, and show what is waited for."""
+        self._print(update)
+        match update:
+            case CallStarted():
+                self._running[update.call_id] = update.view.title
+                self._busy(update.view.title)
+            case CallFinished():
+                self._running.pop(update.call_id, None)
+                self._busy(next(reversed(self._running.values()), _MODEL))
+            case CompactionStarted():
+                self._busy("Compacting")
+            case TurnBegan() | CompactionFinished():
+                self._busy(_MODEL)
+            case TurnOver():
+                self._activity.idle()
+            case _:
+                pass
+
+    def _print(self, update: Update) -> None:
         match update:
             case AgentSaid():
                 self._say(update.message_id, update.text)
@@ -126,12 +151,18 @@ class TerminalClient:
         return choices.get(answer, "reject_once")
 
     def end(self) -> None:
-        """Finish the last line."""
+        """Finish the last line, and show nothing that moves."""
+        self._activity.idle()
         if self._message:
             print(flush=True)
             self._message = ""
 
+    def _busy(self, what: str) -> None:
+        if not self._message:  # an answer's line stays as it is
+            self._activity.busy(what)
+
     def _say(self, message_id: str, text: str) -> None:
+        self._activity.idle()
         if self._message and self._message != message_id:
             print("\n")
         self._message = message_id

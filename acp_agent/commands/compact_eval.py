@@ -19,10 +19,11 @@ import anyio
 
 from acp_agent.app import RECIPES, open_database, start_logging_at_home
 from acp_agent.commands.choosing import matching, session_ids
+from acp_agent.commands.progress import counting
 from acp_agent.compaction.evaluation.importers import own, read_recording
 from acp_agent.compaction.evaluation.measure import Measurement, measure, size
 from acp_agent.compaction.evaluation.methods import Method, Model, PolicyMethod, TailMethod, strategy_methods
-from acp_agent.compaction.evaluation.points import SHARES
+from acp_agent.compaction.evaluation.points import SHARES, points
 from acp_agent.compaction.evaluation.recording import Recording
 from acp_agent.compaction.evaluation.report import as_json, table
 from acp_agent.compaction.service import CompactionService
@@ -81,7 +82,12 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.recipes:
             methods += strategy_methods(service, tail.share, tail.tokens)
         methods.append(TailMethod())
-        measured = [each async for each in measure(recordings, methods, shares, arguments.window)]
+        measured: list[Measurement] = []
+        total = sum(len(points(recording, shares)) for recording in recordings) * len(methods)
+        with counting("compactions", total) as advance:
+            async for each in measure(recordings, methods, shares, arguments.window):
+                measured.append(each)
+                advance()
     finally:
         await registry.aclose()
     if not measured:
@@ -101,9 +107,9 @@ async def run(arguments: argparse.Namespace) -> int:
 def _heading(recordings: Sequence[Recording], measured: Sequence[Measurement]) -> str:
     tokens = sum(size(recording) for recording in recordings)
     forms = ", ".join(sorted({recording.form for recording in recordings}))
-    points = len({(each.recording, each.point.cut) for each in measured})
+    cuts = len({(each.recording, each.point.cut) for each in measured})
     sessions = "1 session" if len(recordings) == 1 else f"{len(recordings)} sessions"
-    return f"{sessions} ({forms}), about {tokens:,} tokens, {points} compactions each\n"
+    return f"{sessions} ({forms}), about {tokens:,} tokens, {cuts} compactions each\n"
 
 
 def _tell_times(measured: Sequence[Measurement], methods: Sequence[Method]) -> None:
