@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -98,6 +99,11 @@ async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it
                 assert "connect-src &#x27;self&#x27;" in page
                 assert "no-store" in page
             own = f"Host: 127.0.0.1:{port}\r\n"
+            data = await asked(port, f"GET /{word}/data HTTP/1.1\r\n{own}\r\n")
+            texts = json.loads(data.partition("\r\n\r\n")[2])["texts"]
+            assert "This is sess_1" in texts
+            rest = await asked(port, f"GET /{word}/data?texts=2 HTTP/1.1\r\n{own}\r\n")
+            assert json.loads(rest.partition("\r\n\r\n")[2])["texts"] == texts[2:]
             for refused, request in {
                 "421": f"GET /{word}/ HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n",
                 "421 ": f"GET /{word}/ HTTP/1.1\r\n\r\n",
@@ -105,6 +111,7 @@ async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it
                 "404": f"GET / HTTP/1.1\r\n{own}\r\n",
                 "404 ": f"GET /{word[:-1]}x/ HTTP/1.1\r\n{own}\r\n",
                 "404  ": f"GET /{word}/other HTTP/1.1\r\n{own}\r\n",
+                "404   ": f"GET /{word}/data?texts=-1 HTTP/1.1\r\n{own}\r\n",
                 "405": f"POST /{word}/ HTTP/1.1\r\n{own}\r\n",
             }.items():
                 answer = await asked(port, request)

@@ -71,6 +71,7 @@ class LookedAt:
         self._story = Story()
         self._texts = Texts(safe_for(env))
         self._reading = anyio.Lock()
+        self._data: JsonObject | None = None
         self.live = False
 
     async def head(self) -> int:
@@ -81,16 +82,24 @@ class LookedAt:
         """The page as it is now."""
         return html_page(await self._read(), live=self.live)
 
-    async def data(self) -> str:
-        """What is in it, as JSON."""
-        return json.dumps(await self._read(), separators=(",", ":"))
+    async def data(self, known: int) -> str:
+        """What is in it, as JSON.
+
+        :param known: so many texts from the first on are left out.
+        """
+        data = await self._read()
+        return json.dumps({**data, "texts": self._texts.all[known:]}, separators=(",", ":"))
 
     async def _read(self) -> JsonObject:
         async with self._reading:
-            async for logged in self._store.events(self._session_id, self._story.head):
+            head = self._story.head
+            async for logged in self._store.events(self._session_id, head):
                 self._story.feed(logged)
-        seen = self._story.view()
-        return page_data(seen, self._session_id, plot(seen, self._lines(seen), self._texts.safe), self._texts)
+            if self._data is None or self._story.head != head:
+                seen = self._story.view()
+                picture = plot(seen, self._lines(seen), self._texts.safe)
+                self._data = page_data(seen, self._session_id, picture, self._texts)
+            return self._data
 
     def _lines(self, seen: Inspection) -> dict[str, ModelLines]:
         if self._settings is None or self._registry is None:

@@ -338,14 +338,24 @@
   followHash();
 
   if ("live" in document.documentElement.dataset) {
-    const source = new EventSource("events");
-    source.addEventListener("message", async (event) => {
-      if (Number(event.data) === data.head) return;
-      const answer = await fetch("data");
-      if (!answer.ok) return;
-      data = await answer.json();
-      show();
-      if ($("query").value) search();
-    });
+    let head = data.head, fetching = false;
+    // One question at a time; the texts that are here already are not sent again.
+    const catchUp = async () => {
+      if (fetching) return;
+      fetching = true;
+      try {
+        while (head !== data.head) {
+          const answer = await fetch("data?texts=" + data.texts.length);
+          if (!answer.ok) return;
+          const later = await answer.json();
+          later.texts = data.texts.concat(later.texts);
+          head = Math.max(head, later.head);
+          data = later;
+          show();
+          if ($("query").value) search();
+        }
+      } finally { fetching = false; }
+    };
+    new EventSource("events").addEventListener("message", (event) => { head = Number(event.data); catchUp(); });
   }
 })();

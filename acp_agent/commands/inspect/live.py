@@ -7,8 +7,8 @@ can have its name point here), and its address has a word in it that other users
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Protocol
@@ -23,6 +23,7 @@ _SILENCE = 30
 """Looks at the log without news, after which the page is told that the connection is alive."""
 _REQUEST_SECONDS = 10.0
 _MAX_REQUEST = 16_384
+_DATA = re.compile(r"data(?:\?texts=([0-9]{1,9}))?")
 _HEADERS = (
     "Cache-Control: no-store",
     "Connection: close",
@@ -44,8 +45,8 @@ class Followed(Protocol):
         """The page as it is now."""
         ...
 
-    async def data(self) -> str:
-        """What is in it, as JSON."""
+    async def data(self, known: int) -> str:
+        """What is in it, as JSON, without the first so many texts, which the page has."""
         ...
 
 
@@ -137,22 +138,18 @@ class _Site:
             await self._found(stream, path[len(self._root) :])
 
     async def _found(self, stream: SocketStream, name: str) -> None:
-        kinds: dict[str, tuple[str, Callable[[], Awaitable[str]]]] = {
-            "": ("text/html", self._followed.page),
-            "data": ("application/json", self._followed.data),
-        }
+        asked = _DATA.fullmatch(name)
         if name == "events":
             await self._events(stream)
-        elif name in kinds:
-            kind, make = kinds[name]
+        elif name and not asked:
+            await _respond(stream, "404 Not Found", "text/plain", "There is no such page.\n")
+        else:
             try:
-                text = await make()
+                text = await self._followed.data(int(asked[1] or 0)) if asked else await self._followed.page()
             except AgentError as error:
                 await _respond(stream, "410 Gone", "text/plain", f"{error}\n")
             else:
-                await _respond(stream, "200 OK", kind, text)
-        else:
-            await _respond(stream, "404 Not Found", "text/plain", "There is no such page.\n")
+                await _respond(stream, "200 OK", "application/json" if asked else "text/html", text)
 
     async def _events(self, stream: SocketStream) -> None:
         """Tell of each growth of the log, as server-sent events."""
