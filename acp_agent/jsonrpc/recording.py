@@ -32,6 +32,11 @@ MAX_TEXT = 20_000
 SUFFIX = ".jsonl"
 _SECRET_KEY = re.compile(r"(?:api[-_ ]?key|token|secret|password|credential|authorization|cookie)", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_SECRET_ARGUMENT = re.compile(
+    r"(?<![A-Za-z0-9])((?:[a-z0-9_-]*[-_])?(?:api[-_]?key|key|token|secret|password)=)[^&\s\"']+", re.IGNORECASE
+)
+"""In a program's arguments and in addresses."""
+_SECRET_FLAG = re.compile(r"--?(?:[a-z0-9]+[-_])*(?:apikey|key|token|secret|password)", re.IGNORECASE)
 _DEEPEST = 200
 
 _log = logging.getLogger(__name__)
@@ -151,20 +156,31 @@ def recordings(folder: Path) -> list[Path]:
         return []
 
 
-def masked(value: JsonValue, secrets: list[str], *, hidden: bool = False, depth: int = 0) -> JsonValue:
-    """A message without what looks like a secret: in its texts, under names such as `apiKey`, and in pairs of a name
-    and a value, as those of an environment or of headers. Texts that are very long lose their middle.
+def masked(
+    value: JsonValue, secrets: list[str], *, hidden: bool = False, argument: bool = False, depth: int = 0
+) -> JsonValue:
+    """A message without what looks like a secret: in its texts, under names such as `apiKey`, in pairs of a name and a
+    value, as those of an environment or of headers, and behind such names in arguments and addresses. Texts that are
+    very long lose their middle.
 
     :param hidden: whether every text in it is one.
+    :param argument: whether it is a program's arguments, or an address.
     :raises RecursionError: it is nested too deeply to be of use.
     """
     if depth > _DEEPEST:
         raise RecursionError
     match value:
         case str():
-            return MASK if hidden and value else _short(mask(value, secrets))
+            if hidden:
+                return value and MASK
+            text = mask(value, secrets)
+            return _short(_SECRET_ARGUMENT.sub(rf"\1{MASK}", text) if argument else text)
         case list():
-            return [masked(item, secrets, hidden=hidden, depth=depth + 1) for item in value]
+            before = [None, *value[:-1]] if argument else [None] * len(value)
+            return [
+                masked(item, secrets, hidden=hidden or _is_flag(last), argument=argument, depth=depth + 1)
+                for last, item in zip(before, value, strict=True)
+            ]
         case dict():
             name = value.get("name")
             pair = isinstance(name, str) and "value" in value and bool(_SECRET_NAME.search(name))
@@ -173,12 +189,18 @@ def masked(value: JsonValue, secrets: list[str], *, hidden: bool = False, depth:
                     item,
                     secrets,
                     hidden=hidden or bool(_SECRET_KEY.search(key)) or (pair and key == "value"),
+                    argument=key in ("args", "url", "uri"),
                     depth=depth + 1,
                 )
                 for key, item in value.items()
             }
         case _:
             return cast("JsonValue", value)
+
+
+def _is_flag(argument: JsonValue) -> bool:
+    """Whether what follows is a secret, as behind `--token`."""
+    return isinstance(argument, str) and bool(_SECRET_FLAG.fullmatch(argument))
 
 
 def _short(text: str) -> str:

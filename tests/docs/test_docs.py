@@ -199,3 +199,13 @@ def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     assert targets == ["demo", "test"]
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+@pytest.mark.parametrize("picture", sorted((REPOSITORY / "docs").glob("*.png")), ids=lambda path: path.name)
+def test_a_picture_is_small_shown_on_a_page_and_said_to_be_made_by_a_program_that_is_there(picture: Path) -> None:
+    data = picture.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n")
+    assert len(data) < 300_000
+    [page] = [page for page in PAGES if f"({picture.name})" in page.read_text()]
+    [program] = re.findall(r"`python (\.ci/\S+\.py)`", page.read_text())
+    assert picture.name in (REPOSITORY / program).read_text()

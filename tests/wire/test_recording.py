@@ -63,7 +63,12 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
     message = {
         "mcpServers": [
             {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "t"}, {"name": "LANG", "value": "C"}]},
-            {"name": "web", "headers": [{"name": "Authorization", "value": "Basic dTpw"}]},
+            {
+                "name": "web",
+                "headers": [{"name": "Authorization", "value": "Basic dTpw"}],
+                "url": "http://a/?x=1&key=k",
+            },
+            {"name": "args", "args": ["--token", "t", "--api-key=k", "--monkey=banana", "-v", "token=t"]},
         ],
         "_meta": {"api-key": {"value": ["deep", 1]}, "maxTokens": 5},
         "content": {"password": "p", "note": "n"},
@@ -71,7 +76,8 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
     assert masked(message, []) == {
         "mcpServers": [
             {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "***"}, {"name": "LANG", "value": "C"}]},
-            {"name": "web", "headers": [{"name": "Authorization", "value": "***"}]},
+            {"name": "web", "headers": [{"name": "Authorization", "value": "***"}], "url": "http://a/?x=1&key=***"},
+            {"name": "args", "args": ["--token", "***", "--api-key=***", "--monkey=banana", "-v", "token=***"]},
         ],
         "_meta": {"api-key": {"value": ["***", 1]}, "maxTokens": 5},
         "content": {"password": "***", "note": "n"},

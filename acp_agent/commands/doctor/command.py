@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from acp_agent.app import start_logging_at_home
 from acp_agent.commands.choosing import current_directory
 from acp_agent.commands.doctor.around import check_editors, check_mcp, check_project
 from acp_agent.commands.doctor.findings import Finding, report
@@ -18,6 +20,9 @@ from acp_agent.commands.safe import safe_for
 from acp_agent.config.home import user_home
 from acp_agent.errors import AgentError
 from acp_agent.llm.registry import Registry
+from acp_agent.logfile import log_failure
+
+_log = logging.getLogger(__name__)
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -55,6 +60,9 @@ async def findings(env: Mapping[str, str], cwd: Path, *, offline: bool) -> list[
         try:
             found += check_keys(settings, registry, env)
             found += await check_model(registry, offline=offline)
+        except Exception as error:  # the rest is worth knowing all the more
+            start_logging_at_home(env)
+            found.append(Finding("fail", "model", log_failure(_log, "The check failed inside", error)))
         finally:
             await registry.aclose()
         found += check_project(settings, cwd)
