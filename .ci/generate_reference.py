@@ -401,6 +401,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "config.model": partial(keys, config.ModelSection),
     "config.prices": partial(keys, config.PricesSection),
     "config.provider": partial(keys, config.ProviderSection),
+    "config.protocol": partial(keys, config.ProtocolSection),
     "config.mcp_server": partial(keys, mcp_section.McpServerSection),
     "config.hook": partial(keys, hook_section.HookSection),
     "recipe.keys": partial(keys, front_matter.FrontMatter),

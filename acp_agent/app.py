@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +24,10 @@ from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, secrets_of, start_logging
+from acp_agent.server.agent import Agent
 from acp_agent.server.face import to_rpc_error
 from acp_agent.server.handshake import Handshake
-from acp_agent.server.v1.agent import Agent
+from acp_agent.server.versions import spoken_versions
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services
@@ -195,9 +196,9 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     start_logging_at_home(env)
     transport = _recorded(claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread), env, handshake)
     async with _sessions(env) as open_manager, anyio.create_task_group() as tasks:
-        agent = Agent(open_manager)
+        agent = Agent(open_manager, partial(spoken_versions, env))
         if handshake.params is not None:
-            agent.initialized(handshake.params)
+            agent.initialized(handshake.params, handshake.version)
         router = Router()
         agent.register(router)
         peer = Peer(transport, router, error_mapper=to_rpc_error)

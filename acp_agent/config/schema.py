@@ -6,6 +6,7 @@ asked for, nor raise what a turn may cost. In particular
 
 - `providers` is refused: a base URL or a header in a repository would send the user's key to whoever wrote it, and a
   script would put words into the model's mouth;
+- `protocol` is refused: it is agreed on before a project is known;
 - `mcp_servers` is refused: each is a program, or an address that is told what the model asks for;
 - `wire_log` is refused: it writes down what is said in every project;
 - `models` is refused: its prices are what `max_turn_cost` is computed from;
@@ -30,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -198,6 +199,29 @@ class ProviderSection(Section):
         )
 
 
+def _with_the_first(versions: list[int]) -> list[int]:
+    if 1 not in versions:
+        raise PydanticCustomError("first_version", "has to hold 1, which every editor speaks")
+    return versions
+
+
+Versions = Annotated[
+    list[Annotated[int, Field(ge=1, le=2)]],
+    Field(min_length=1, json_schema_extra={"contains": {"const": 1}}),
+    AfterValidator(_with_the_first),
+]
+
+
+class ProtocolSection(Section):
+    """`protocol`: how the agent speaks with editors."""
+
+    versions: Versions | None = Field(
+        default=None,
+        description="the [versions](protocol.md) of ACP that are spoken, with 1 among them; `[1]` turns the draft of "
+        "version 2 off; left out: `[1, 2]`",
+    )
+
+
 class SharedKeys(Section):
     """What both files may say in the same way."""
 
@@ -273,8 +297,13 @@ class UserFile(SharedKeys):
         "out: `false`",
     )
 
+    protocol: ProtocolSection | None = Field(
+        default=None, description="how the agent speaks with editors: [below](#protocol)"
+    )
+
     def over(self, below: Settings) -> Settings:
         """Lay this file over the built-in defaults."""
+        versions = self.protocol.versions if self.protocol else None
         providers: Mapping[str, ProviderSection] = self.providers or {}
         return replace(
             self.shared(below),
@@ -287,6 +316,7 @@ class UserFile(SharedKeys):
             providers={name: section.settings(name, below.home) for name, section in providers.items()},
             mcp_servers=tuple(section.settings(name) for name, section in (self.mcp_servers or {}).items()),
             wire_log=_or(self.wire_log, below.wire_log),
+            protocol_versions=tuple(sorted(set(versions))) if versions else below.protocol_versions,
         )
 
 
@@ -299,6 +329,7 @@ class ProjectFile(SharedKeys):
     remember_permissions: UsersAlone = None
     prompts_while_working: UsersAlone = None
     models: UsersAlone = None
+    protocol: UsersAlone = None
     providers: UsersAlone = None
     mcp_servers: UsersAlone = None
     wire_log: UsersAlone = None

@@ -225,6 +225,7 @@ class Settings:
     :ivar hook_faults: those that were left out, in the same order.
     :ivar mcp_servers: started with every session.
     :ivar wire_log: whether what goes over the wire is recorded.
+    :ivar protocol_versions: of ACP, that are spoken with editors.
     """
 
     home: Path
@@ -246,6 +247,7 @@ class Settings:
     hook_faults: tuple[HookFault, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
     wire_log: bool = False
+    protocol_versions: tuple[int, ...] = (1, 2)
 
     @property
     def compaction(self) -> CompactionSettings:

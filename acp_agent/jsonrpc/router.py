@@ -135,6 +135,11 @@ class Router:
         self._methods: dict[str, Callable[..., Result]] = {}
         self._to_load: dict[str, ToLoad] = {}
 
+    def clear(self) -> None:
+        """Forget all methods."""
+        self._methods.clear()
+        self._to_load.clear()
+
     def register(
         self,
         method: str,

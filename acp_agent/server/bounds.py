@@ -42,22 +42,22 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
 
 def bounded(value: JsonObject) -> JsonObject:
     """Arguments or a raw result with their long strings cut, where they have more than `MAX_TEXT` characters in all."""
-    size = _size(value)
-    if size <= MAX_TEXT:
+    length = size(value)
+    if length <= MAX_TEXT:
         return value
     short = cast("JsonObject", _cut_strings(value))
-    return short if _size(short) <= MAX_TEXT else {"…": f"{size} characters, too many to be shown"}
+    return short if size(short) <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
 
 
-def _size(value: JsonValue) -> int:
+def size(value: JsonValue) -> int:
     """Characters of JSON, roughly: two are added to each value for what stands around it."""
     match value:
         case str():
             return len(value) + 2
         case dict():
-            return sum(len(key) + 2 + _size(item) for key, item in value.items())
+            return sum(len(key) + 2 + size(item) for key, item in value.items())
         case list():
-            return sum(map(_size, value)) + 2
+            return sum(map(size, value)) + 2
         case _:
             return 8
 

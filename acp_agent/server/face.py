@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 import anyio
 import anyio.to_thread
 
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, SessionClosedError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router, ToLoad
 from acp_agent.logfile import log_failure
 from acp_agent.server.order import Place, WireOrder
 from acp_agent.server.tracing import trace_context
-from acp_agent.session.client import SessionClient
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.session import Session
 
@@ -72,17 +71,29 @@ class Face(ABC):
         """The connection was initialized with these params."""
         self._greeted = True
 
+    @property
+    def in_use(self) -> bool:
+        """Whether sessions were asked for."""
+        return self._manager is not None
+
+    @abstractmethod
+    def greet(self, params: JsonObject) -> JsonObject:
+        """Answer `initialize`.
+
+        :raises InvalidParamsError: the params are wrong.
+        """
+
+    def to_greet(self, params: JsonObject) -> Callable[[], None] | None:
+        """What makes `greet` quick; None where it is."""
+        return self._to_load("initialize")
+
     @abstractmethod
     def register(self, router: Router) -> None:
-        """Add every method that an editor may call."""
+        """Add every method that an editor may call, but for `initialize`."""
 
     @abstractmethod
     def _params_model(self, method: str) -> type[WireModel]:
         """Load the model of a method's params."""
-
-    @abstractmethod
-    def _client_of(self, peer: Peer, session_id: str) -> SessionClient:
-        """The editor as a session sees it."""
 
     @property
     @abstractmethod
@@ -129,10 +140,10 @@ class Face(ABC):
 
         return in_turn()
 
-    def _client(self, session_id: str) -> SessionClient:
+    def _connection(self) -> Peer:
         if self._peer is None or not self._greeted:
             raise RuntimeError("a session was asked for before there was a connection")
-        return self._client_of(self._peer, session_id)
+        return self._peer
 
     def _after_opening(self, call: Call, session: Session) -> None:
         """Editors drop updates of a session whose id they have not been answered yet."""
@@ -174,7 +185,7 @@ class Face(ABC):
         bind, _, to_load = self._route(method, untraced, plain)
         return lambda params: Traced(bind(params), trace_context(params.get("_meta"))), handler, to_load
 
-    def _open_route(
+    def _route(
         self,
         method: str,
         handler: Callable[[Call, P], Awaitable[JsonValue]],
@@ -182,6 +193,8 @@ class Face(ABC):
     ) -> Route[P]:
         # The model's class is looked up with the first request: building all of them would delay the first answer.
         def bind(params: JsonObject) -> P:
+            if not self._greeted:
+                raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
             if plain is not None and (found := plain(params)) is not None:
                 return found
             from acp_agent.protocol.wire import parse
@@ -193,24 +206,11 @@ class Face(ABC):
 
         return bind, handler, to_load
 
-    def _route(
-        self,
-        method: str,
-        handler: Callable[[Call, P], Awaitable[JsonValue]],
-        plain: Callable[[JsonObject], P | None] | None = None,
-    ) -> Route[P]:
-        bind, handle, to_load = self._open_route(method, handler, plain)
-
-        def bind_initialized(params: JsonObject) -> P:
-            if not self._greeted:
-                raise RpcError(INVALID_REQUEST, f"{method} came before initialize. Send initialize first.")
-            return bind(params)
-
-        return bind_initialized, handle, to_load
-
 
 def to_rpc_error(error: Exception) -> RpcError:
     """An error on the wire: the same sentence in `message` and in `data.details`; editors show one or the other."""
+    if isinstance(error, SessionNotFoundError | SessionClosedError):
+        return RpcError(error.code, str(error), {"details": str(error), "sessionId": error.session_id})
     if isinstance(error, AgentError):
         return RpcError(error.code, str(error))
     return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))

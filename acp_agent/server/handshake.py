@@ -2,7 +2,8 @@
 
 An editor waits for this answer before it shows anything, and loading the rest takes longer than all of it. So a small
 synchronous reader takes the first line off the wire: a valid `initialize` is answered at once; any other line, and
-every byte behind the first, is handed on unchanged to the peer. Needs the standard library and pure modules alone.
+every byte behind the first, is handed on unchanged to the peer. Needs the standard library and pure modules alone; of
+version 2 of the protocol, it loads what it answers where that is asked for.
 
 ACP, "Initialization".
 """
@@ -16,11 +17,11 @@ from dataclasses import dataclass
 from acp_agent import __version__
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import results
+from acp_agent.server.versions import agreed, plainly_spoken, requested_version
 
 AUTH_METHOD = "api-key"
 MAX_FIRST_LINE = 1 << 20
 """Bytes; a longer first line is no `initialize`, and the peer's business."""
-_MAX_VERSION = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,17 @@ class Handshake:
     :ivar params: of the `initialize` that was answered; None where the peer has to.
     :ivar unread: bytes that were read off the wire and belong to the peer.
     :ivar exchange: the line that was answered, and the answer's.
+    :ivar version: of the protocol, which was answered.
     """
 
     params: JsonObject | None
     unread: bytes
     exchange: tuple[bytes, bytes] | None = None
+    version: int = 1
 
 
 def initialize_result() -> JsonObject:
-    """The answer to `initialize`: always this version and these capabilities, whatever the client offers."""
+    """What version 1 answers to `initialize`: always these capabilities, whatever the client offers."""
     return results.initialize_result(
         agent_capabilities=results.agent_capabilities(
             load_session=True,
@@ -75,10 +78,13 @@ def shake_hands(read_fd: int, write_fd: int) -> Handshake:
     if request is None:
         return Handshake(None, data)
     request_id, params = request
-    answer = {"jsonrpc": "2.0", "id": request_id, "result": initialize_result()}
+    version = _version(params)
+    if version is None:
+        return Handshake(None, data)
+    answer = {"jsonrpc": "2.0", "id": request_id, "result": _result(version)}
     written = json.dumps(answer, separators=(",", ":")).encode() + b"\n"
     _write(write_fd, written)
-    return Handshake(params, rest, (line, written))
+    return Handshake(params, rest, (line, written), version)
 
 
 def _initialize(line: bytes) -> tuple[int | str, JsonObject] | None:
@@ -92,16 +98,34 @@ def _initialize(line: bytes) -> tuple[int | str, JsonObject] | None:
     request_id, params = message.get("id"), message.get("params")
     if isinstance(request_id, bool) or not isinstance(request_id, int | str) or not isinstance(params, dict):
         return None
-    version = params.get("protocolVersion")
-    # Everything else in there is read leniently, as the schema asks for.
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= _MAX_VERSION:
-        return None
     try:
         line.decode("utf-8")
         json.dumps(request_id, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
         return None
     return request_id, params
+
+
+def _version(params: JsonObject) -> int | None:
+    """What version to answer; None where the peer has to find out."""
+    requested = requested_version(params)
+    if not requested:
+        return None
+    if requested == 1:
+        return 1  # everything else in there is read leniently, as the schema asks for
+    spoken = plainly_spoken(os.environ)
+    version = None if spoken is None else agreed(requested, spoken)
+    info = params.get("info")
+    named = isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+    return version if named or version == 1 else None
+
+
+def _result(version: int) -> JsonObject:
+    if version == 1:
+        return initialize_result()
+    from acp_agent.server.v2 import greeting
+
+    return greeting.initialize_result()
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -158,12 +158,12 @@ class SessionTurns:
         try:
             values = await missing_values(self._host.client.questions, command, wanted)
         except AgentError:
-            await self._host.append(_prompted(parts, (), run))
+            await self._take(_prompted(parts, (), run))
             raise
         if values == "not asked":
             return run
         if values == "not given":
-            await self._host.append(_prompted(parts, (), run))
+            await self._take(_prompted(parts, (), run))
             names = ", ".join(f"`{name}`" for name, _ in wanted)
             await self._note(f"`{command}` was not run: it needs {names}, which you have not given.")
             return None

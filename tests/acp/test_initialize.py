@@ -26,13 +26,6 @@ AGENT_METHODS = [
 ]
 
 
-async def test_every_version_is_answered_with_our_own(tmp_path: Path) -> None:
-    async with start_agent(home=tmp_path) as agent:
-        for version in (0, 1, 2, 99):
-            assert (await agent.initialize(protocolVersion=version))["protocolVersion"] == 1
-        await agent.new_session(tmp_path)
-
-
 async def test_the_last_initialize_says_what_the_editor_can_do(tmp_path: Path) -> None:
     async with start_agent(home=tmp_path, capabilities=BARE) as agent:
         first = await agent.initialize(clientCapabilities=ZED.capabilities)

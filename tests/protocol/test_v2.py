@@ -72,7 +72,7 @@ UPDATES: list[JsonObject] = [
     u1.available_commands_update(
         [content.available_command("compact", "Compact", hint="instructions"), content.available_command("undo", "")]
     ),
-    u1.config_option_update([SELECT]),
+    u1.config_option_update([SELECT, content.config_boolean("fast", "Fast", True, category="model", description="q")]),
     u1.session_info_update(title="A title", updated_at="2026-01-01T00:00:00Z"),
     u1.session_info_update(title=None),
     u1.usage_update(10, 200_000, cost=c1.cost(0.25, "USD")),

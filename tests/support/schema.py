@@ -145,7 +145,8 @@ def _undeclared(
     parts = list(_applying(schema, value, version))
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
-        closed = any("properties" in part for part in parts)
+        anything = any(not part.keys() - {"title"} for part in parts)
+        closed = any("properties" in part for part in parts) and not anything
         for key, member in members.items():
             declared = [part["properties"][key] for part in parts if key in part.get("properties", {})]
             others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]

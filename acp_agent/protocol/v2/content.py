@@ -56,3 +56,16 @@ def config_select(
     """
     head: JsonObject = {"type": "select", "configId": config_id, "name": name, "currentValue": current_value}
     return {**head, "options": [*options], **given(category=category, description=description)}
+
+
+def config_boolean(
+    config_id: str,
+    name: str,
+    current_value: bool,
+    *,
+    category: SessionConfigOptionCategory | None = None,
+    description: str | None = None,
+) -> JsonObject:
+    """A setting of a session that is on or off."""
+    head: JsonObject = {"type": "boolean", "configId": config_id, "name": name, "currentValue": current_value}
+    return {**head, **given(category=category, description=description)}

@@ -54,7 +54,7 @@ def agent_auth_method(method_id: str, name: str, *, description: str | None = No
 def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:
     """The answer to `session/new` (with the id) and `session/resume` (without).
 
-    :param config_options: made by `content.config_select`.
+    :param config_options: made by `content.config_select` or `content.config_boolean`.
     """
     return {**given(sessionId=session_id), "configOptions": [*config_options]}
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.face import Face, Traced, done, nothing
+from acp_agent.server.face import Face, Traced, nothing
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
         CancelNotification,
         CloseSessionRequest,
         DeleteSessionRequest,
-        InitializeRequest,
         ListSessionsRequest,
         LoadSessionRequest,
         NewSessionRequest,
@@ -55,9 +53,15 @@ class Agent(Face):
         super().initialized(params)
         self._capabilities = Capabilities.of(params)
 
+    def greet(self, params: JsonObject) -> JsonObject:
+        """Answer `initialize`."""
+        from acp_agent.protocol.wire import dump, parse
+
+        self.initialized(dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE)))
+        return initialize_result()
+
     def register(self, router: Router) -> None:
-        """Add every method that an editor may call."""
-        router.register(methods.INITIALIZE, *self._open_route(methods.INITIALIZE, self._initialize))
+        """Add every method that an editor may call, but for `initialize`."""
         router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
         router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
         router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
@@ -74,13 +78,6 @@ class Agent(Face):
         )
 
     # --- the connection ---
-
-    def _initialize(self, call: Call, params: InitializeRequest) -> Awaitable[JsonValue]:
-        from acp_agent.protocol.wire import dump
-
-        # Set before anything is awaited: the next line on the wire may already need it.
-        self.initialized(dump(params))
-        return done(initialize_result())
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
         if params.method_id != AUTH_METHOD:
@@ -205,8 +202,8 @@ class Agent(Face):
     def _params_model(self, method: str) -> type[WireModel]:
         return methods.METHODS[method].params_model()
 
-    def _client_of(self, peer: Peer, session_id: str) -> SessionClient:
-        return EditorClient(peer, session_id, self._capabilities)
+    def _client(self, session_id: str) -> SessionClient:
+        return EditorClient(self._connection(), session_id, self._capabilities)
 
     @property
     def _prompt_method(self) -> str:

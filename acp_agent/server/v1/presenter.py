@@ -108,7 +108,7 @@ class Presenter:
                 return updates.tool_call_update(update.call_id, content=[content.terminal(update.terminal_id)])
             case CallOutput():
                 return updates.tool_call_update(
-                    update.call_id, content=[content.tool_content(content.text_content(_fenced(update.text)))]
+                    update.call_id, content=[content.tool_content(content.text_content(fenced(update.text)))]
                 )
             case CallFinished():
                 return self._finished(update)
@@ -116,7 +116,7 @@ class Presenter:
     def _finished(self, update: CallFinished) -> JsonObject:
         view = update.view
         status = "completed" if update.status == "completed" else "failed"
-        shown: list[JsonObject] | None = _result(update) or None
+        shown: list[JsonObject] | None = result_items(update, _diffs(update.view)) or None
         if update.call_id in self._in_terminal:
             # What the terminal shows stays there; a list sent now would take its place.
             self._in_terminal.discard(update.call_id)
@@ -257,23 +257,26 @@ def _diffs(view: CallView) -> list[JsonObject]:
     return [content.diff(diff.path, diff.old_text, diff.new_text) for diff in view.diffs]
 
 
-def _result(update: CallFinished) -> list[JsonObject]:
-    """Diffs first, since some editors look at the first item only; without a diff, the result's text."""
-    diffs = _diffs(update.view)
+def result_items(update: CallFinished, diffs: list[JsonObject]) -> list[JsonObject]:
+    """What is shown of a call that has ended: diffs first, since some editors look at the first item only; without a
+    diff, the result's text.
+
+    :param diffs: those of its view.
+    """
     if diffs and update.status == "completed":
         return diffs
-    fenced = update.status == "completed" and update.view.kind in _FENCED_KINDS
-    return [*diffs, *(content.tool_content(_result_block(part, fenced=fenced)) for part in update.parts)]
+    as_code = update.status == "completed" and update.view.kind in _FENCED_KINDS
+    return [*diffs, *(content.tool_content(_result_block(part, as_code=as_code)) for part in update.parts)]
 
 
-def _result_block(part: ResultPart, *, fenced: bool) -> JsonObject:
+def _result_block(part: ResultPart, *, as_code: bool) -> JsonObject:
     if isinstance(part, Image):
         return block_from_part(part)
     text = cut(part.text, SHOWN_RESULT)
-    return content.text_content(_fenced(text) if fenced else text)
+    return content.text_content(fenced(text) if as_code else text)
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str) -> str:
     """As a code block: editors render results as Markdown, and files and output are none."""
     fence = "```"
     while fence in text:

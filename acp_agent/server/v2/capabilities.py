@@ -1,0 +1,26 @@
+"""What the client said it can do, reduced to what this agent asks of it, as version 1 knows it.
+
+Every client of version 2 has notices, compaction's updates and options that are on or off; none lends files or
+terminals.
+"""
+
+from __future__ import annotations
+
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.server.v1.capabilities import Capabilities
+
+
+def capabilities_of(params: JsonObject) -> Capabilities:
+    """Read them off the params of `initialize`; what is not as the schema has it was not advertised."""
+    elicitation = _object(_object(params.get("capabilities")).get("elicitation"))
+    return Capabilities(
+        compaction=True,
+        notices=True,
+        booleans=True,
+        forms=isinstance(elicitation.get("form"), dict),
+        urls=isinstance(elicitation.get("url"), dict),
+    )
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}

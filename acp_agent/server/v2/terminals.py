@@ -1,0 +1,83 @@
+"""Shell commands in terminals of the agent's own, which the editor only shows.
+
+Owns what the editor is told of a command: that it runs, what it prints, how it ended; and its cancelling. What it
+prints comes as bytes of its own, so that it is not a part of the tool call.
+
+ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from acp_agent.conversation.messages import new_id
+from acp_agent.protocol import JsonObject
+from acp_agent.protocol.v2 import updates
+from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.local_commands import STREAM_LIMIT, LocalCommands
+from acp_agent.tools.text import HeadAndTail
+
+TELL_SECONDS = 2.0
+"""How long the end of a command that is being cancelled may take to be told."""
+ENDED_BY = "SIGTERM"
+"""What a command is sent that has to end."""
+
+
+class ShownCommands:
+    """`CommandRunner` with local processes, each in a terminal that the editor shows.
+
+    :param send: sends an update of the session.
+    """
+
+    def __init__(self, send: Callable[[JsonObject], Awaitable[None]]) -> None:
+        self._send = send
+        self._local = LocalCommands()
+        self._running: dict[str, anyio.CancelScope] = {}
+
+    def cancel(self, terminal_id: str) -> bool:
+        """End a command, which is told when it has ended.
+
+        :returns: False where none runs in this terminal.
+        """
+        scope = self._running.get(terminal_id)
+        if scope is None:
+            return False
+        scope.cancel()
+        return True
+
+    async def run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_start: Callable[[str], Awaitable[None]],
+        on_output: Callable[[str], Awaitable[None]],
+    ) -> CommandResult:
+        """Run one command line; see `CommandRunner.run`."""
+        terminal_id = new_id("term")
+        await self._send(
+            updates.terminal_update(terminal_id, command=command, cwd=str(cwd), capabilities=updates.CANCEL)
+        )
+        ending = updates.exit_status(None, ENDED_BY)
+        kept = HeadAndTail(STREAM_LIMIT)
+
+        async def printed(text: str) -> None:
+            kept.add(text)
+            data = text.encode("utf-8", "replace")
+            await self._send(updates.terminal_output_chunk(terminal_id, data))
+
+        try:
+            await on_start(terminal_id)
+            with anyio.CancelScope() as scope:
+                self._running[terminal_id] = scope
+                result = await self._local.run(command, cwd, timeout, on_start, printed)
+                ending = updates.exit_status(result.exit_code, result.signal)
+                return result
+            return CommandResult(kept.text, "", None, ENDED_BY, truncated=kept.truncated, merged=True)
+        finally:
+            self._running.pop(terminal_id, None)
+            with anyio.move_on_after(TELL_SECONDS, shield=True):
+                await self._send(updates.terminal_update(terminal_id, exit_status=ending, capabilities=None))

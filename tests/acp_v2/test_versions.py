@@ -1,0 +1,131 @@
+"""Which version of the protocol an editor gets, and what of it is loaded for whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import AgentError, start_agent
+from support.lines import Line
+from support.second import HAND_MADE, INFO, second_agent
+
+VERSION_2_METHODS = ["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"]
+VERSION_1_METHODS = ["authenticate", "session/load", "session/set_mode"]
+
+
+def configure(home: Path, text: str) -> None:
+    """Write the user's configuration."""
+    (home / "state").mkdir(parents=True)
+    (home / "state" / "config.yaml").write_text(text)
+
+
+async def ask(home: Path, version: int, **over: Any) -> dict[str, Any]:
+    """What an agent answers to `initialize` as the first line of a connection."""
+    async with start_agent(home=home, validate=False, laws=False) as agent:
+        return await agent.request("initialize", {**HAND_MADE, "protocolVersion": version, **over})
+
+
+async def refused(home: Path, version: int) -> AgentError:
+    """The error that it answers with."""
+    with pytest.raises(AgentError) as caught:
+        await ask(home, version)
+    return caught.value
+
+
+async def test_an_editor_gets_the_highest_version_that_both_speak(tmp_path: Path) -> None:
+    for offered, expected in ((1, 1), (2, 2), (3, 2), (65_535, 2)):
+        answer = await ask(tmp_path, offered)
+        assert answer["protocolVersion"] == expected
+        assert ("info" in answer, "agentInfo" in answer) == (expected == 2, expected == 1)
+    none = await refused(tmp_path, 0)
+    assert (none.code, none.data) == (-32022, {"requested": 0, "supported": [1, 2]})
+    assert "version 1 or 2" in str(none)
+
+
+async def test_the_configuration_turns_version_2_off_and_nothing_else_in_it_does(tmp_path: Path) -> None:
+    configure(tmp_path, "protocol:\n  versions: [1]\n")
+    for offered in (1, 2, 99):
+        assert (await ask(tmp_path, offered))["protocolVersion"] == 1
+    assert (await refused(tmp_path, 0)).data == {"requested": 0, "supported": [1]}
+    (tmp_path / "state" / "config.yaml").write_text("# the protocol: either\nmode: plan\n")
+    assert (await ask(tmp_path, 2))["protocolVersion"] == 2
+    (tmp_path / "state" / "config.yaml").write_text("protocol:\n  versions: [2, 1]\n")
+    assert (await ask(tmp_path, 2))["protocolVersion"] == 2
+
+
+async def test_a_configuration_without_version_1_is_told_with_the_first_session(tmp_path: Path) -> None:
+    configure(tmp_path, "protocol:\n  versions: [2]\n")
+    async with start_agent(home=tmp_path) as agent:
+        await agent.initialize()
+        with pytest.raises(AgentError, match=r"config.yaml:2.*protocol\.versions.*has to hold 1"):
+            await agent.new_session(tmp_path)
+
+
+async def test_before_sessions_the_version_may_be_agreed_on_again_and_not_afterwards(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, validate=False, laws=False) as agent:
+        for version in (2, 1, 2, 1):
+            answer = await agent.request("initialize", HAND_MADE | {"protocolVersion": version})
+            assert answer["protocolVersion"] == version
+        await agent.new_session(tmp_path)
+        assert (await agent.request("initialize", HAND_MADE | {"protocolVersion": 1}))["protocolVersion"] == 1
+        with pytest.raises(AgentError, match="speaks version 1"):
+            await agent.request("initialize", HAND_MADE)
+
+
+async def test_each_version_has_its_own_methods(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, validate=False, laws=False) as agent:
+        for version, others in ((1, VERSION_2_METHODS), (2, VERSION_1_METHODS)):
+            await agent.request("initialize", HAND_MADE | {"protocolVersion": version})
+            for method in others:
+                with pytest.raises(AgentError) as error:
+                    await agent.request(method, {})
+                assert error.value.code == -32601, method
+
+
+@pytest.mark.parametrize("info", [None, {}, {"name": "x"}, {"name": 1, "version": "1"}, "x"])
+async def test_version_2_wants_to_know_whom_it_talks_to(tmp_path: Path, info: object) -> None:
+    async with start_agent(home=tmp_path, validate=False, laws=False) as agent:
+        with pytest.raises(AgentError, match="info") as error:
+            await agent.request("initialize", {"protocolVersion": 2, "info": info})
+        assert error.value.code == -32602
+        await agent.request("initialize", HAND_MADE)
+
+
+async def test_odd_capabilities_are_read_leniently(tmp_path: Path) -> None:
+    odd: list[Any] = [None, 5, {"auth": 1, "elicitation": {"form": None, "url": True}}, {"surprise": [1]}]
+    for capabilities in odd:
+        async with second_agent(home=tmp_path, capabilities=capabilities) as it:
+            await it.open(tmp_path)
+
+
+async def test_what_version_2_needs_is_loaded_for_who_asks_for_it_alone(tmp_path: Path) -> None:
+    def loaded(stderr: str) -> set[str]:
+        return {line.rpartition("|")[2].strip() for line in stderr.splitlines() if line.startswith("import time:")}
+
+    for version in (1, 2):
+        env = {"PYTHONPROFILEIMPORTTIME": "1"}
+        async with start_agent(home=tmp_path, env=env, validate=False, laws=False) as agent:
+            await agent.request("initialize", {"protocolVersion": version, "info": INFO})
+            answered = loaded(agent.stderr)
+            await agent.new_session(tmp_path)
+            await agent.wait_update("available_commands_update")
+            agent.kill()
+            await agent.wait_exit()
+            second = {name for name in loaded(agent.stderr) if ".v2" in name and name.startswith("acp_agent")}
+        assert bool(second) == (version == 2)
+        assert ("acp_agent.server.v2.agent" in second) == (version == 2)
+        # the handshake was enough, whichever version it was
+        assert not answered & {"yaml", "pydantic", "anyio"}
+
+
+async def test_signing_in_and_out_in_version_2(tmp_path: Path) -> None:
+    async with second_agent(home=tmp_path) as it:
+        [method] = it.initialized["authMethods"]
+        assert await it.agent.request("auth/login", {"methodId": method["methodId"]}) == {}
+        assert await it.agent.request("auth/logout", {}) == {}
+        with pytest.raises(AgentError) as error:
+            await it.agent.request("auth/login", {"methodId": "other"})
+        assert error.value.code == -32602
+        assert [line.kind for line in it.agent.lines if isinstance(line, Line)][-1] == "error"
