@@ -19,6 +19,11 @@ _RESULTS = {
 }
 
 
+def was_cancelled(result: ToolResult) -> bool:
+    """Whether a call has this result because the user cancelled it."""
+    return result.is_error and result.parts == (Text(_RESULTS["cancelled"]),)
+
+
 def closing_events(
     context: Context, reason: Literal["cancelled", "interrupted"], view_of: Callable[[ToolCall], CallView]
 ) -> tuple[Event, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 
+from acp_agent.conversation.closing import was_cancelled
 from acp_agent.conversation.context import Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -28,6 +29,7 @@ from acp_agent.turn.updates import (
     AgentSaid,
     AgentThought,
     CallFinished,
+    CallStatus,
     PlanUpdated,
     Update,
     UserSaid,
@@ -112,5 +114,7 @@ class _Player:
 
     @staticmethod
     def _call(call: ToolCall, event: ToolReturned) -> CallFinished:
-        status = "failed" if event.result.is_error else "completed"
+        status: CallStatus = "failed" if event.result.is_error else "completed"
+        if was_cancelled(event.result):
+            status = "cancelled"
         return CallFinished(call.id, call.name, event.view, call.arguments, status, event.result.parts, replayed=True)

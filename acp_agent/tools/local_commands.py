@@ -26,6 +26,8 @@ REPORT_SECONDS = 0.1
 """Output is passed on at most this often; a program that prints by the byte would flood the editor."""
 REPORT_LIMIT = 20_000
 """Characters passed on at once: the newest, where more has come."""
+MISSING = "…\n"
+"""Stands for what was not passed on."""
 
 
 class LocalCommands:
@@ -127,7 +129,9 @@ class _Output:
     def _add_text(self, stream: Stream, text: str) -> None:
         if text:
             self._kept[stream].add(text)
-            self._unreported = (self._unreported + text)[-REPORT_LIMIT:]
+            unreported = self._unreported + text
+            cut = len(unreported) > REPORT_LIMIT
+            self._unreported = f"{MISSING}{unreported[len(MISSING) - REPORT_LIMIT :]}" if cut else unreported
             self._changed.set()
 
 

@@ -121,6 +121,9 @@ async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp
         assert {call["status"] for call in it.calls().values()} == {"cancelled"}
         [terminal] = it.terminals().values()
         assert terminal["exitStatus"] == {"signal": "SIGTERM"}
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        assert {call["status"] for call in it.calls(since=since).values()} == {"cancelled"}
 
         since = len(it.agent.lines)
         it.agent.handlers["session/request_permission"] = _never
@@ -173,6 +176,40 @@ async def test_a_form_is_filled_in_while_the_session_waits(tmp_path: Path) -> No
         await it.answer(session, "Ask me")
         assert it.states(session) == ["running", "requires_action", "running", "idle"]
         assert "that" in str(server.calls[-1].body["input"][-1])
+
+
+async def test_a_choice_is_asked_for_in_permission_dialogs_where_there_are_no_forms(tmp_path: Path) -> None:
+    options = [{"label": label} for label in ("red", "green", "blue")]
+    question = {"question": "Which colour?", "options": options}
+    replies = [Reply(tool_calls=[ToolCall("ask_user", {"questions": [question]})]), Reply("Blue, then.")]
+
+    async def answer(params: Any) -> Any:
+        chosen = next((each for each in params["options"] if each["name"] == "blue"), params["options"][-1])
+        return {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
+
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        it.agent.handlers["session/request_permission"] = answer
+        session = await it.open(tmp_path)
+        await it.answer(session, "Ask me")
+        wait = ["requires_action", "running"]
+        assert it.states(session) == ["running", *wait, *wait, "idle"]
+        assert "blue" in str(server.calls[-1].body["input"][-1])
+
+
+async def test_a_project_is_asked_about_before_what_it_brings_runs(tmp_path: Path) -> None:
+    recipes = tmp_path / "project" / ".acp-agent" / "recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "shout.md").write_text("---\ndescription: Shout\n---\nShout it.\n")
+    async with (
+        model_server([Reply("HELLO.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        session = await it.open(tmp_path / "project")
+        await it.answer(session, "/shout")
+        [asked] = it.agent.desk.permissions
+        assert (asked["subject"]["type"], bool(asked["description"])) == ("tool_call", True)
+        assert asked["subject"]["toolCall"]["toolCallId"] in it.calls()
+        assert it.states(session) == ["running", "requires_action", "running", "idle"]
 
 
 async def _never(params: Any) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from acp_agent.protocol.v1 import content as common
+from acp_agent.server.bounds import MAX_TEXT
+from acp_agent.server.v2.presenter import whole
 from support.client import AgentError
 from support.models import Reply, ToolCall, model_server
 from support.second import second_agent
@@ -163,3 +166,36 @@ async def test_a_plan_has_an_id_and_is_whole_in_every_update(tmp_path: Path) -> 
         [update] = it.agent.updates(session, "plan_update")
         assert (update["plan"]["type"], bool(update["plan"]["planId"])) == ("items", True)
         assert [entry["content"] for entry in update["plan"]["entries"]] == ["Look", "Mend"]
+
+
+async def test_a_prompt_that_joins_the_running_turn_is_taken_there(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "config.yaml").write_text("prompts_while_working: steer\n")
+    hold = anyio.Event()
+    look = ToolCall("list", {"path": "."})
+    replies = [Reply("I look.", tool_calls=[look], hold=hold, hold_after=1), Reply("Both.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.say(session, "first")
+        await it.agent.wait_update("agent_message_chunk")
+        second = await it.agent.start_prompt(session, "second")
+        await it.agent.request("session/list", {})
+        assert not second.done
+        hold.set()
+        message_id = (await second.result())["messageId"]
+        await it.idle(session)
+        assert it.states(session) == ["running", "idle"]
+        assert [each["messageId"] for each in it.agent.updates(session, "user_message")][1:] == [message_id]
+        assert "second" in str(server.calls[-1].body)
+
+
+def test_a_message_that_does_not_fit_into_a_line_comes_in_several() -> None:
+    blocks = [common.text_content(letter * (MAX_TEXT // 2)) for letter in "abc"]
+    for kind in ("user", "agent", "thought"):
+        first, *rest = whole(kind, "m", blocks)
+        assert first["content"] == blocks[:1]
+        assert [chunk["content"] for chunk in rest] == blocks[1:]
+        kinds = {str(each["sessionUpdate"]).removesuffix("_chunk") for each in (first, *rest)}
+        assert kinds == {str(first["sessionUpdate"])}
+    short = [common.text_content("a"), common.text_content("b")]
+    assert [update["content"] for update in whole("agent", "m", short)] == [short]

@@ -12,7 +12,7 @@ import pytest
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import CommandResult
-from acp_agent.tools.local_commands import REPORT_LIMIT, STREAM_LIMIT, LocalCommands
+from acp_agent.tools.local_commands import MISSING, REPORT_LIMIT, STREAM_LIMIT, LocalCommands
 from acp_agent.tools.local_files import LocalFiles
 from support.processes import Process, marked, outlive
 
@@ -99,6 +99,9 @@ async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(tmp_
     assert result.stdout.endswith("xxx\nend\n")
     assert "characters cut …]" in result.stdout
     assert listener.output.endswith("xxx\nend\n")
+    # what was not passed on is seen to be missing
+    assert len(listener.output) < 5_000_000
+    assert MISSING in listener.output
 
 
 async def test_a_command_that_takes_too_long_is_stopped_and_keeps_its_output(tmp_path: Path, mark: str) -> None:
