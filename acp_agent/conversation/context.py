@@ -34,10 +34,12 @@ from acp_agent.conversation.events import (
     PinRemoved,
     PlanChanged,
     PlanEntry,
+    SessionForked,
     SessionStarted,
     SummaryDropped,
     TextPinned,
     ThoughtLevelChanged,
+    TitleAuthor,
     TitleChanged,
     ToolReturned,
     TurnEnded,
@@ -71,6 +73,7 @@ class Context:
     :ivar revision: seq of the last event that took something out of the context (a compaction, a refusal). Whatever was
         computed from an earlier revision is void.
     :ivar auto_compaction: whether it is compacted without being asked; None where the settings say.
+    :ivar title_by: where the title is from.
     :ivar usage: the provider's count for the newest answer; None where there is none since the last revision.
     :ivar baseline: tokens of the context up to and with the entry at `baseline_seq`: the provider's count, or the
         estimate that a compaction left; 0 where neither is known.
@@ -99,6 +102,7 @@ class Context:
     auto_compaction: bool | None = None
     instructions: str = ""
     title: str | None = None
+    title_by: TitleAuthor = "words"
     plan: tuple[PlanEntry, ...] = ()
     usage: Usage | None = None
     baseline: int = 0
@@ -166,6 +170,7 @@ class Context:
             turn_from=self.turn_from,
             memory=self.memory,
             auto_compaction=self.auto_compaction,
+            title_by=self.title_by,
         )
 
     def apply(self, logged: LoggedEvent) -> Context:
@@ -181,6 +186,15 @@ class Context:
                     mode=event.mode,
                     model=event.model,
                     thought_level=event.thought_level,
+                )
+            case SessionForked():
+                return replace(
+                    self,
+                    head=seq,
+                    cwd=event.cwd,
+                    additional_directories=event.additional_directories,
+                    grants=frozenset(),
+                    cost=0.0,
                 )
             case UserPrompted():
                 return replace(
@@ -249,7 +263,8 @@ class Context:
             case PermissionGranted(scope="session"):
                 return replace(self, head=seq, grants=self.grants | {event.subject})
             case TitleChanged():
-                return replace(self, head=seq, title=event.title)
+                cost = self.cost + _cost(event.usage)
+                return replace(self, head=seq, title=event.title, title_by=event.by, cost=cost)
             case _:
                 return replace(self, head=seq)
 
@@ -346,6 +361,7 @@ class Context:
             thought_level=carried.thought_level,
             instructions=carried.instructions,
             title=carried.title,
+            title_by=carried.title_by,
             plan=carried.plan,
             cost=carried.cost,
             turn_from=carried.turn_from,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, UserPart
+from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, Usage, UserPart
 from acp_agent.conversation.swaps import (
     Carried,
     CompactionFailed,
@@ -23,6 +23,7 @@ from acp_agent.conversation.swaps import (
     RestoredEntry,
     Rewritten,
     SummaryDropped,
+    TitleAuthor,
 )
 from acp_agent.conversation.views import (
     CallView,
@@ -69,10 +70,12 @@ __all__ = [
     "Receipt",
     "RestoredEntry",
     "Rewritten",
+    "SessionForked",
     "SessionStarted",
     "SummaryDropped",
     "TextPinned",
     "ThoughtLevelChanged",
+    "TitleAuthor",
     "TitleChanged",
     "ToolKind",
     "ToolReturned",
@@ -92,6 +95,23 @@ class SessionStarted:
     model: str = ""
     thought_level: str = ""
     kind: Literal["session_started"] = "session_started"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionForked:
+    """The session was made from another one: what stands before this is a copy of that one's log. None of it was spent
+    in this session, and nothing allowed in it.
+
+    :ivar source: the other session's id.
+    :ivar at: seq of the last entry that was copied.
+    :ivar additional_directories: all of them.
+    """
+
+    source: str
+    at: int
+    cwd: str
+    additional_directories: tuple[str, ...] = ()
+    kind: Literal["session_forked"] = "session_forked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +250,15 @@ class PermissionGranted:
 
 @dataclass(frozen=True, slots=True)
 class TitleChanged:
-    """The session has a title."""
+    """The session has a title.
+
+    :ivar by: where it is from: the first words of a prompt, a model, or a person.
+    :ivar usage: of the request that was made for it.
+    """
 
     title: str
+    by: TitleAuthor = "words"
+    usage: Usage | None = None
     kind: Literal["title_changed"] = "title_changed"
 
 
@@ -317,6 +343,7 @@ class ContinuationAsked:
 
 Event: TypeAlias = (
     SessionStarted
+    | SessionForked
     | InstructionsLoaded
     | UserPrompted
     | PartialAnswer

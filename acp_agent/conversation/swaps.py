@@ -19,6 +19,8 @@ CompactionTrigger: TypeAlias = Literal[
 """Why a compaction began. `threshold`: the context outgrew its share of the window. `overflow`: a provider refused the
 request, or ended an answer for want of room. `resume` and `model_switch`: the context does not fit the model at all,
 since the session was opened again or another model was chosen. `request_size`: too many images or bytes."""
+TitleAuthor: TypeAlias = Literal["words", "model", "user"]
+"""Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Carried:
     turn_from: int | None
     memory: Memory = field(default_factory=Memory)
     auto_compaction: bool | None = None
+    title_by: TitleAuthor = "words"
 
 
 @dataclass(frozen=True, slots=True)

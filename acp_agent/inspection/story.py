@@ -18,7 +18,9 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     LoggedEvent,
     PartialAnswer,
+    SessionForked,
     SummaryDropped,
+    TitleChanged,
     ToolReturned,
     TurnEnded,
     TurnRefused,
@@ -183,8 +185,11 @@ class Story:
             case SummaryDropped():
                 self._add(logged, "note", "A summary that was prepared was not used", cost=_cost(event.usage))
             case _:
+                if isinstance(event, SessionForked):
+                    self._spent_elsewhere()
                 told = told_of(event)
-                self._add(logged, told.kind, told.title, *told.parts)
+                cost = _cost(event.usage) if isinstance(event, TitleChanged) else 0.0
+                self._add(logged, told.kind, told.title, *told.parts, cost=cost)
 
     def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
         turn, cost = self._turns[-1], _cost(message.usage)
@@ -321,6 +326,12 @@ class Story:
         self, logged: LoggedEvent, tokens: int, kind: PointKind, model: str = "", compaction: int | None = None
     ) -> None:
         self._points.append(Point(logged.seq, len(self._steps), tokens, kind, model or self._context.model, compaction))
+
+    def _spent_elsewhere(self) -> None:
+        """All that came before was paid for in another session."""
+        for turn in self._turns:
+            turn.items[:] = [replace(item, cost=0.0) for item in turn.items]
+        self._compactions = [replace(each, cost=0.0) for each in self._compactions]
 
     def _partial_item(self) -> Item | None:
         """The answer that streams right now."""

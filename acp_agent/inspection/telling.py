@@ -19,6 +19,7 @@ from acp_agent.conversation.events import (
     PermissionGranted,
     PinRemoved,
     PlanChanged,
+    SessionForked,
     SessionStarted,
     TextPinned,
     ThoughtLevelChanged,
@@ -41,6 +42,7 @@ PlainEvent: TypeAlias = (
     | PermissionGranted
     | PinRemoved
     | PlanChanged
+    | SessionForked
     | SessionStarted
     | TextPinned
     | ThoughtLevelChanged
@@ -82,6 +84,9 @@ def told_of(event: PlainEvent) -> Told:
         case SessionStarted():
             folders = listed((event.cwd, *event.additional_directories))
             return Told("setting", "Session started", (Part("Folders", folders),))
+        case SessionForked():
+            folders = listed((event.cwd, *event.additional_directories))
+            return Told("setting", f"Forked from {event.source} at entry {event.at}", (Part("Folders", folders),))
         case InstructionsLoaded():
             sources = (Part("Files", listed(event.sources)),) if event.sources else ()
             return Told("setting", "Instructions loaded", (*sources, Part("System prompt", event.text)))

@@ -87,4 +87,15 @@ def _m2_search(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search)
+def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE sessions ADD COLUMN archived_at INTEGER")
+    # The list of all sessions, and that of one directory, are read a page at a time.
+    connection.execute(
+        "CREATE INDEX sessions_by_time ON sessions (updated_at DESC, session_id) WHERE deleted_at IS NULL"
+    )
+    connection.execute(
+        "CREATE INDEX sessions_by_place ON sessions (cwd, updated_at DESC, session_id) WHERE deleted_at IS NULL"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists)

@@ -8,17 +8,22 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.rows import storable
-from acp_agent.storage.store import SessionPage, SessionRecord
+from acp_agent.storage.store import ArchiveFilter, SessionPage, SessionRecord
 
 _LARGEST_INTEGER = (1 << 63) - 1
 
-_RECORD = "session_id, cwd, additional_directories, title, created_at, updated_at, head"
+_RECORD = "session_id, cwd, additional_directories, title, created_at, updated_at, head, archived_at"
 _LIST = f"""
     SELECT {_RECORD} FROM sessions
-    WHERE deleted_at IS NULL AND (?1 IS NULL OR cwd = ?1)
-        AND (updated_at < ?2 OR (updated_at = ?2 AND session_id > ?3))
-    ORDER BY updated_at DESC, session_id LIMIT ?4
+    WHERE deleted_at IS NULL {{where}}
+        AND updated_at <= :time AND (updated_at < :time OR session_id > :id)
+    ORDER BY updated_at DESC, session_id LIMIT :limit
 """
+_ARCHIVED: dict[ArchiveFilter, str] = {
+    "exclude": "AND archived_at IS NULL",
+    "include": "",
+    "only": "AND archived_at IS NOT NULL",
+}
 
 
 def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
@@ -33,22 +38,29 @@ def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecor
     return _record(row)
 
 
-def read_page(connection: sqlite3.Connection, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
+def read_page(
+    connection: sqlite3.Connection, cwd: str | None, cursor: str | None, limit: int, archived: ArchiveFilter
+) -> SessionPage:
     """Sessions, newest first, of one directory where `cwd` is given.
 
     :param limit: 1 or more.
     :raises InvalidParamsError: the cursor is not one of ours.
     """
-    place = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
-    cwd = None if cwd is None else storable(cwd)
-    records = tuple(_record(row) for row in connection.execute(_LIST, (cwd, *place, limit + 1)))
+    time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
+    values = {"time": time, "id": session_id, "limit": limit + 1, "cwd": None if cwd is None else storable(cwd)}
+    # Two statements, of which each has an index that holds its rows in order.
+    query = _LIST.format(where=f"{'' if cwd is None else 'AND cwd = :cwd'} {_ARCHIVED[archived]}")
+    records = tuple(_record(row) for row in connection.execute(query, values))
     shown = records[:limit]
     return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)
 
 
-def _record(row: tuple[str, str, str, str | None, int, int, int]) -> SessionRecord:
-    session_id, cwd, directories, title, created_at, updated_at, head = row
-    return SessionRecord(session_id, cwd, tuple(json.loads(directories)), title, created_at, updated_at, head)
+def _record(row: tuple[str, str, str, str | None, int, int, int, int | None]) -> SessionRecord:
+    session_id, cwd, directories, title, created_at, updated_at, head, archived_at = row
+    additional = tuple(json.loads(directories))
+    return SessionRecord(
+        session_id, cwd, additional, title, created_at, updated_at, head, archived=archived_at is not None
+    )
 
 
 def _cursor(last: SessionRecord) -> str:

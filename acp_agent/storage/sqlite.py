@@ -6,7 +6,6 @@ nor another process's lock stops the event loop. What stands in an event is the 
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import sqlite3
@@ -20,17 +19,17 @@ from typing import Concatenate, ParamSpec, TypeVar
 import anyio
 from anyio import to_thread
 
-from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
-from acp_agent.errors import SessionConflictError, StorageError
+from acp_agent.conversation.events import Event, LoggedEvent
+from acp_agent.errors import StorageError
 from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
-from acp_agent.storage.folding import changes_fold, fold_from
+from acp_agent.storage.folding import fold_from
 from acp_agent.storage.records import read_page, read_record
 from acp_agent.storage.rows import find, read_events, read_some, storable
-from acp_agent.storage.search import forget, has_full_text, index_more, search
-from acp_agent.storage.store import Found, SessionPage, SessionRecord
+from acp_agent.storage.search import has_full_text, index_more, search
+from acp_agent.storage.store import ArchiveFilter, Found, SessionPage, SessionRecord
 from acp_agent.storage.words import MESSAGE_KINDS, query_words
+from acp_agent.storage.writing import append, archive, bury, create, fork
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,25 +42,9 @@ _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
 
-_INSERT_SESSION = """
-    INSERT INTO sessions (session_id, cwd, additional_directories, title, created_at, updated_at, head, context_from)
-    VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (session_id) DO NOTHING RETURNING id
-"""
-_INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
-_ADVANCE = """
-    UPDATE sessions
-    SET head = ?, updated_at = ?, title = coalesce(?, title),
-        additional_directories = coalesce(?, additional_directories)
-    WHERE session_id = ? AND head = ? AND deleted_at IS NULL
-    RETURNING id
-"""
 _NEIGHBOUR = f"""
     SELECT {{which}}(seq) FROM events
     WHERE session = ? AND seq {{side}} ? AND kind IN ({", ".join(f"'{kind}'" for kind in MESSAGE_KINDS)})
-"""
-_BURY = """
-    UPDATE sessions SET deleted_at = ?, cwd = '', additional_directories = '[]', title = NULL
-    WHERE session_id = ? AND deleted_at IS NULL RETURNING id
 """
 
 
@@ -101,7 +84,24 @@ class SqliteStore:
 
         :raises StorageError: the id is taken, or was deleted.
         """
-        return await self._run(_create, session_id, cwd, tuple(additional_directories), tuple(events))
+        return await self._run(create, session_id, cwd, tuple(additional_directories), tuple(events))
+
+    async def fork(
+        self,
+        session_id: str,
+        new_id: str,
+        at: int,
+        cwd: str,
+        additional_directories: Sequence[str],
+        events: Sequence[Event],
+    ) -> tuple[LoggedEvent, ...]:
+        """Make a session whose log begins with a copy of another one's; see `SessionStore.fork`.
+
+        :raises SessionNotFoundError: no such session.
+        :raises InvalidParamsError: it has no such entry.
+        :raises StorageError: the new id is taken, or was deleted.
+        """
+        return await self._run(fork, session_id, new_id, at, cwd, tuple(additional_directories), tuple(events))
 
     async def append(self, session_id: str, expected: int, events: Sequence[Event]) -> tuple[LoggedEvent, ...]:
         """Add events to the end of a log, if its head is still `expected`.
@@ -109,7 +109,7 @@ class SqliteStore:
         :raises SessionConflictError: the head is another one.
         :raises SessionNotFoundError: no such session, or it was deleted.
         """
-        return await self._run(_append, session_id, expected, tuple(events))
+        return await self._run(append, session_id, expected, tuple(events))
 
     async def record(self, session_id: str) -> SessionRecord:
         """What is known of one session.
@@ -168,13 +168,26 @@ class SqliteStore:
                 yield logged
             _, batch = await self._run(_read_batch, session_id, batch[-1].seq, head)
 
-    async def list(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+    async def list(
+        self,
+        cwd: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        archived: ArchiveFilter = "exclude",
+    ) -> SessionPage:
         """Sessions, newest first, of one directory where `cwd` is given.
 
         :param limit: 1 or more.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        return await self._run(read_page, cwd, cursor, limit)
+        return await self._run(read_page, cwd, cursor, limit, archived)
+
+    async def archive(self, session_id: str, archived: bool) -> None:
+        """Leave a session out of the ordinary list, or put it back.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        await self._run(archive, session_id, archived)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
@@ -222,7 +235,7 @@ class SqliteStore:
                     raise
 
     def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
-        if not _bury(connection, session_id):
+        if not bury(connection, session_id):
             return
         # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log, which
         # cannot be emptied while somebody reads. SQLite itself waits for `_TRY_MILLISECONDS`.
@@ -230,62 +243,6 @@ class SqliteStore:
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > min(until, self._impatient_from):
                 return
-
-
-def _create(
-    connection: sqlite3.Connection,
-    session_id: str,
-    cwd: str,
-    additional_directories: tuple[str, ...],
-    events: tuple[Event, ...],
-) -> tuple[LoggedEvent, ...]:
-    logged, rows = _numbered(0, events)
-    now = _now()
-    directories = _stored_directories(additional_directories)
-    with transaction(connection):
-        values = (storable(session_id), storable(cwd), directories, _title(logged), now, now, len(logged))
-        made = connection.execute(_INSERT_SESSION, values).fetchone()
-        if made is None:
-            raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
-        connection.executemany(_INSERT_EVENT, ((made[0], *row) for row in rows))
-        _move_fold(connection, made[0], logged)
-    return logged
-
-
-def _append(
-    connection: sqlite3.Connection, session_id: str, expected: int, events: tuple[Event, ...]
-) -> tuple[LoggedEvent, ...]:
-    # Encoded before the lock is taken, which other processes wait for.
-    logged, rows = _numbered(expected, events)
-    head = expected + len(logged)
-    with transaction(connection):
-        values = (head, _now(), _title(logged), _directories(logged), storable(session_id), expected)
-        session = connection.execute(_ADVANCE, values).fetchone()
-        if session is None:
-            _, head, _ = find(connection, session_id)
-            raise SessionConflictError(
-                f"Session {session_id!r} went on elsewhere: its log ends at entry {head}, not at {expected}. "
-                "Load the session again and repeat what you asked for. Nothing was written."
-            )
-        connection.executemany(_INSERT_EVENT, ((session[0], *row) for row in rows))
-        _move_fold(connection, session[0], logged)
-    return logged
-
-
-def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[LoggedEvent, ...]) -> None:
-    """Remember from where the context is folded now, where these entries change that."""
-    if any(changes_fold(entry.event) for entry in logged):
-        place = fold_from(connection, session, logged[-1].seq)
-        connection.execute("UPDATE sessions SET context_from = ? WHERE id = ?", (place, session))
-
-
-def _bury(connection: sqlite3.Connection, session_id: str) -> bool:
-    with transaction(connection):
-        forget(connection, storable(session_id))
-        buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
-        if buried is not None:
-            connection.execute("DELETE FROM events WHERE session = ?", buried)
-    return buried is not None
 
 
 def _read_context(connection: sqlite3.Connection, session_id: str) -> Context:
@@ -326,38 +283,3 @@ def _read_neighbours(connection: sqlite3.Connection, session_id: str, seq: int) 
             for which, side in (("max", "<"), ("min", ">"))
         )
         return before, after
-
-
-def _numbered(
-    head: int, events: tuple[Event, ...]
-) -> tuple[tuple[LoggedEvent, ...], tuple[tuple[int, int, str, str], ...]]:
-    """The events in their places, as a later reader will find them, and their rows."""
-    now = _now()
-    logged: list[LoggedEvent] = []
-    rows: list[tuple[int, int, str, str]] = []
-    for seq, event in enumerate(events, head + 1):
-        data = encode(event)
-        # This character may stand for something that the codec could not store.
-        logged.append(LoggedEvent(seq, now, decode(event.kind, data) if "\ufffd" in data else event))
-        rows.append((seq, now, event.kind, data))
-    return tuple(logged), tuple(rows)
-
-
-def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
-    """The title that these events give the session; None for the one it has."""
-    titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
-    return storable(titles[-1]) if titles else None
-
-
-def _directories(logged: tuple[LoggedEvent, ...]) -> str | None:
-    """The additional directories that these events give the session; None for those that it has."""
-    changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
-    return _stored_directories(changes[-1].additional_directories) if changes else None
-
-
-def _stored_directories(directories: Sequence[str]) -> str:
-    return json.dumps([storable(directory) for directory in directories], ensure_ascii=False)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -9,6 +9,8 @@ from typing import Literal, Protocol, TypeAlias
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
 
+ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
+"""What becomes of archived sessions in a list: left out, listed among the others, or all that is listed."""
 Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
 
@@ -23,6 +25,7 @@ class SessionRecord:
     created_at: int
     updated_at: int
     head: int
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,26 @@ class SessionStore(Protocol):
         """Make a session whose log begins with these events.
 
         :raises StorageError: the id is taken, or was deleted.
+        """
+        ...
+
+    async def fork(
+        self,
+        session_id: str,
+        new_id: str,
+        at: int,
+        cwd: str,
+        additional_directories: Sequence[str],
+        events: Sequence[Event],
+    ) -> tuple[LoggedEvent, ...]:
+        """Make a session whose log begins with a copy of another one's, and goes on with these events. Neither knows of
+        the other afterwards: each is changed and deleted by itself.
+
+        :param at: seq of the last entry that is copied; from 1 to the other one's head.
+        :returns: the new events in their places.
+        :raises SessionNotFoundError: no such session.
+        :raises InvalidParamsError: it has no such entry.
+        :raises StorageError: the new id is taken, or was deleted.
         """
         ...
 
@@ -134,10 +157,26 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def list(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+    async def list(
+        self,
+        cwd: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        archived: ArchiveFilter = "exclude",
+    ) -> SessionPage:
         """Sessions, newest first, of one directory where `cwd` is given.
 
+        What is made or changed while somebody reads page after page disturbs none of the others: a session whose place
+        stays is listed once.
+
         :raises InvalidParamsError: the cursor is not one of ours.
+        """
+        ...
+
+    async def archive(self, session_id: str, archived: bool) -> None:
+        """Leave a session out of the ordinary list, or put it back. Nothing else of it changes, its time included.
+
+        :raises SessionNotFoundError: no such session.
         """
         ...
 

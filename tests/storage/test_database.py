@@ -217,7 +217,7 @@ async def test_what_was_deleted_is_in_none_of_the_files(path: Path) -> None:
     assert found() == []
 
 
-@pytest.mark.parametrize("version", ["version_1.sql", "version_2.sql"])
+@pytest.mark.parametrize("version", ["version_1.sql", "version_2.sql", "version_3.sql"])
 async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, version: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(Path(__file__).with_name(version).read_text("utf-8"))
@@ -225,6 +225,10 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, 
     record = await store.record("s1")
     assert (record.cwd, record.additional_directories, record.title) == ("/shop", ("/lib",), "The cart")
     assert (record.created_at, record.updated_at, record.head) == (1700000000000, 1700000002000, 3)
+    assert not record.archived
+    await store.archive("s1", True)
+    assert [row.session_id for row in (await store.list("/shop", archived="only")).sessions] == ["s1"]
+    await store.archive("s1", False)
     assert [entry.event async for entry in store.events("s1")] == [
         SessionStarted("/shop", ("/lib",)),
         UserPrompted("msg_1", (Text("grün"),)),
@@ -239,7 +243,7 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, 
     await store.aclose()
 
 
-@pytest.mark.parametrize("version", ["version_1.sql", "version_2.sql"])
+@pytest.mark.parametrize("version", ["version_1.sql", "version_2.sql", "version_3.sql"])
 async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(tmp_path: Path, version: str) -> None:
     schemas: list[list[str]] = []
     for name in ("old.db", "new.db"):

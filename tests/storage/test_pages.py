@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from acp_agent.errors import InvalidParamsError
-from acp_agent.storage.store import SessionRecord
+from acp_agent.errors import InvalidParamsError, SessionNotFoundError
+from acp_agent.storage.database import open_database
+from acp_agent.storage.records import read_page
+from acp_agent.storage.store import ArchiveFilter, SessionRecord
 from support.stores import START, Open, notes, opened
 
 
@@ -87,3 +91,63 @@ async def test_a_cursor_that_no_page_gave_is_an_invalid_parameter(open_store: Op
     async with opened(open_store) as store:
         with pytest.raises(InvalidParamsError, match="cursor"):
             await store.list(cursor=cursor)
+
+
+async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_nothing_else_of_it_changes(
+    open_store: Open,
+) -> None:
+    expected: dict[tuple[ArchiveFilter, str | None], set[str]] = {
+        ("exclude", None): {"s0", "s1", "s2", "s5", "s6", "s7", "s8"},
+        ("include", None): {f"s{number}" for number in range(9)},
+        ("only", None): {"s3", "s4"},
+        ("exclude", "/a"): {"s1", "s5", "s7"},
+        ("only", "/a"): {"s3"},
+    }
+    async with opened(open_store) as store:
+        for number in range(9):
+            await store.create(f"s{number}", "/a" if number % 2 else "/b", [], [START])
+        before = await store.record("s3")
+        await a_millisecond_later()
+        for _ in range(2):  # what is as it is wanted is no error
+            for session_id in ("s3", "s4"):
+                await store.archive(session_id, True)
+        assert await store.record("s3") == replace(before, archived=True)
+        for (archived, cwd), ids in expected.items():
+            shown: list[SessionRecord] = []
+            cursor = None
+            while True:
+                page = await store.list(cwd, cursor, limit=2, archived=archived)
+                shown += page.sessions
+                if (cursor := page.next_cursor) is None:
+                    break
+                assert len(page.sessions) == 2
+            assert {record.session_id for record in shown} == ids
+            assert len(shown) == len(ids)
+            assert all(record.archived == (record.session_id in ("s3", "s4")) for record in shown)
+    async with opened(open_store) as store:
+        assert (await store.record("s3")).archived
+        for _ in range(2):
+            await store.archive("s3", False)
+        assert await store.record("s3") == before
+        await store.delete("s4")
+        assert (await store.list(archived="only")).sessions == ()
+        for session_id in ("s4", "unknown"):
+            with pytest.raises(SessionNotFoundError):
+                await store.archive(session_id, True)
+
+
+@pytest.mark.parametrize("archived", ["exclude", "include", "only"])
+@pytest.mark.parametrize("cwd", [None, "/shop"])
+async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
+    tmp_path: Path, cwd: str | None, archived: ArchiveFilter
+) -> None:
+    connection = open_database(tmp_path / "sessions.db")
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    read_page(connection, cwd, None, 50, archived)
+    connection.set_trace_callback(None)
+    [query] = asked
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+    assert len(steps) == 1
+    assert "USING INDEX sessions_by_" in steps[0]
+    connection.close()

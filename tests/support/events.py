@@ -46,6 +46,7 @@ from acp_agent.conversation.events import (
     Receipt,
     RestoredEntry,
     Rewritten,
+    SessionForked,
     SessionStarted,
     SummaryDropped,
     TextPinned,
@@ -114,6 +115,7 @@ _CARRIED = Carried(
         language="German",
     ),
     auto_compaction=False,
+    title_by="user",
 )
 _USAGE = Usage(10, 20, 30, 40, 0.0125)
 
@@ -152,7 +154,8 @@ _EXAMPLES: tuple[Event, ...] = (
     AutoCompactionChanged(False),
     DirectoriesChanged(("/lib", "/docs")),
     PermissionGranted("execute:make", "project"),
-    TitleChanged("The cart"),
+    TitleChanged("The cart", "model", Usage(100, 5, cost=0.0005)),
+    SessionForked("sess_1", 12, "/shop", ("/lib",)),
     TurnEnded("end_turn", "The model could not be reached."),
     TurnRefused(3),
     ContextSwapped(

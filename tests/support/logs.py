@@ -27,6 +27,7 @@ from acp_agent.conversation.events import (
     PermissionGranted,
     PlanChanged,
     PlanEntry,
+    SessionForked,
     SummaryDropped,
     ThoughtLevelChanged,
     TitleChanged,
@@ -55,6 +56,8 @@ _USAGES = st.none() | st.builds(
 )
 _CHANGES: tuple[Callable[[str], Event], ...] = (
     TitleChanged,
+    lambda word: TitleChanged(word, "user", Usage(1, 1, cost=0.25)),
+    lambda word: SessionForked("sess_1", 1, word, (word,)),
     ModeChanged,
     ModelChanged,
     ThoughtLevelChanged,
