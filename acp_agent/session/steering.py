@@ -42,19 +42,23 @@ class Steering:
             ticket.answer(outcome)
         self._joined.clear()
 
-    async def join(self, note: Callable[[str], Awaitable[None]]) -> None:
+    async def join(self, note: Callable[[str], Awaitable[None]]) -> str | None:
         """Let the model read what has come since its last answer.
 
         :param note: tells the user something, and keeps it in the log.
+        :returns: why a hook has ended the turn; None where none did.
         """
         while self._host.settings.prompts_while_working == "steer":
             ticket = self._mailbox.take_if(_joins)
             if ticket is None:
-                return
+                break
             self._joined.append(ticket)
-            await self._add(ticket, note)
+            stopped = await self._add(ticket, note)
+            if stopped is not None:
+                return stopped
+        return None
 
-    async def _add(self, ticket: Ticket, note: Callable[[str], Awaitable[None]]) -> None:
+    async def _add(self, ticket: Ticket, note: Callable[[str], Awaitable[None]]) -> str | None:
         host, parts = self._host, ticket.parts
         try:
             sent, kept = await host.mcp.sent(parts), ""
@@ -67,15 +71,17 @@ class Steering:
             # The turn is about more than this; the prompt can be sent again.
             await self._take(ticket, ())
             await note(str(error))
-            return
+            return None
         if hooked.blocks or hooked.stop is not None:
-            sent, kept = (), f"A hook kept this prompt from the model. {hooked.stop or hooked.reason}".rstrip()
+            sent = ()
+            kept = f"A hook kept this prompt from the model. {hooked.reason}".rstrip() if hooked.stop is None else ""
         elif hooked.message is not None:
             sent = (Text(hooked.message), *(part for part in sent or parts if not isinstance(part, Text)))
         await self._take(ticket, sent)
         if kept:
             await note(kept)
         await host.hooks.add(hooked.context)
+        return hooked.stop
 
     async def _take(self, ticket: Ticket, sent: tuple[UserPart, ...] | None) -> None:
         message_id = new_id("msg")

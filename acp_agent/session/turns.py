@@ -251,8 +251,8 @@ class SessionTurns:
             await self._host.compaction.automatic.do_put_off()
         return "end_turn"
 
-    async def _join(self) -> None:
-        await self._steering.join(partial(self._note, apart=True))
+    async def _join(self) -> str | None:
+        return await self._steering.join(partial(self._note, apart=True))
 
     async def _note(self, text: str, *, apart: bool = False) -> None:
         """Tell the user something that stays in the session.

@@ -52,13 +52,17 @@ _log = logging.getLogger(__name__)
 async def run_calls(host: TurnHost, tools: ToolRegistry, calls: Sequence[ToolCall], limits: TurnLimits) -> Ending:
     """Run every call and append its result.
 
-    :returns: `cancelled` where the user answered a permission request by ending the turn, `Stopped` where a hook has
-        ended it; the calls left over have no result then, which the turn's closing adds.
+    :returns: `cancelled` where the user answered a permission request by ending the turn; the calls left over have no
+        result then, which the turn's closing adds. `Stopped` where a hook has ended it.
     """
     for call in calls:
         await host.show(CallAnnounced(call.id, call.name, view_of(tools, call), call.arguments))
-    for call in calls:
+    for number, call in enumerate(calls, 1):
         ending = await _run_call(host, tools, call, limits)
+        if isinstance(ending, Stopped):
+            for left in calls[number:]:
+                reason = f"A hook ended the turn before this call ran. {ending.reason}".rstrip()
+                await _finish(host, left, _failure(left, view_of(tools, left), ToolError(reason)))
         if ending != "answered":
             return ending
     return "answered"

@@ -42,20 +42,22 @@ class TurnResult:
 
 
 async def run_turn(
-    host: TurnHost, tools: ToolRegistry, limits: TurnLimits, join: Callable[[], Awaitable[None]]
+    host: TurnHost, tools: ToolRegistry, limits: TurnLimits, join: Callable[[], Awaitable[str | None]]
 ) -> TurnResult:
     """Run one turn whose prompt is already in the log.
 
     The caller closes the log where this raises or is cancelled (see `closing_events`).
 
-    :param join: has what the user said meanwhile join the turn; called before every step but the first.
+    :param join: has what the user said meanwhile join the turn, and says why a hook has ended it; called before every
+        step but the first.
     :raises ModelError: the model could not be asked, or its answer broke off.
     """
     spent_before = host.context.cost
     made_room, veto = False, ""
     for requests in range(1, limits.max_requests + 1):
-        if requests > 1:
-            await join()
+        stopped = await join() if requests > 1 else None
+        if stopped is not None:
+            return TurnResult("end_turn", requests=requests - 1, stopped=stopped)
         request = await host.next_request()
         try:
             answer = await stream_answer(host, request)

@@ -16,6 +16,7 @@ from support.stage import Stage, conversation, stage
 
 STEER = {"prompts_while_working": "steer"}
 CALL = Reply("Look.", tool_calls=[ToolCall("shell", {"command": "echo one"}, id="t1")])
+ENOUGH = """grep -q '"prompt": *"enough"' && echo '{"continue": false, "stopReason": "It is late."}' || true"""
 KEEPS_SECRETS = {"UserPromptSubmit": [{"command": "! grep -q secret || { echo It is secret. >&2; exit 2; }"}]}
 
 
@@ -113,3 +114,13 @@ async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(tmp_p
         assert [await handle.result() for handle in handles] == [{"stopReason": "end_turn"}] * 2
         assert "secret" not in str(it.server.calls[1].body["input"])
         assert "It is secret." in "".join(it.agent.texts().values())
+
+
+async def test_a_hook_that_ends_the_turn_at_what_joins_ends_it(tmp_path: Path) -> None:
+    config = {**STEER, "hooks": {"UserPromptSubmit": [{"command": ENOUGH}]}}
+    async with stage(tmp_path, CALL, config=config) as it:
+        async with working(it, "enough") as handles:
+            pass
+        assert [await handle.result() for handle in handles] == [{"stopReason": "end_turn"}] * 2
+        assert len(it.server.calls) == 1
+        assert "A hook ended the turn. It is late." in "".join(it.agent.texts().values())

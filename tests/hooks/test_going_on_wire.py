@@ -56,14 +56,19 @@ async def test_a_hook_that_ends_the_turn_behind_an_answer_is_the_last_word(tmp_p
         assert not (tmp_path / "asked").exists()
 
 
-async def test_a_hook_that_ends_the_turn_before_a_call_keeps_it_from_being_made(tmp_path: Path) -> None:
+async def test_a_hook_that_ends_the_turn_before_a_call_keeps_it_and_those_behind_it_from_being_made(
+    tmp_path: Path,
+) -> None:
     config = answers("PreToolUse", {"continue": False, "stopReason": "Enough for today."})
     async with desk(tmp_path, config=config) as it:
         await it.agent.set_mode(it.session, "full-access")
-        await it.prompt("One?", Reply(tool_calls=[ToolCall("write", {"path": "b.txt", "content": "1"})]))
+        calls = [ToolCall("write", {"path": name, "content": "1"}) for name in ("b.txt", "c.txt")]
+        await it.prompt("One?", Reply(tool_calls=calls))
         assert "A hook ended the turn. Enough for today." in it.agent.text()
         assert len(it.server.calls) == 1
         assert not (tmp_path / "b.txt").exists()
+        await it.prompt("And now?", Reply("Yes."))
+        assert str(it.server.calls[1].body).count("before this call ran. Enough for today.") == 2
 
 
 async def test_what_a_hook_says_at_great_length_is_cut_for_the_user_and_for_the_model(tmp_path: Path) -> None:
