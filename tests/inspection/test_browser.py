@@ -7,7 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from acp_agent.conversation.messages import Usage
+from acp_agent.conversation.events import AssistantAnswered, CallView, ToolReturned
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage
 from acp_agent.storage.sqlite import SqliteStore
 from support.browser import browser
 from support.logs import LogBuilder
@@ -131,11 +132,28 @@ async def test_a_page_that_is_served_shows_what_is_added_and_leaves_open_what_is
             await page.until(READY)
             await page.value("document.querySelector('#compaction-1').open = true")
             await page.until("document.querySelector('#compaction-1 .block')")
-            before, head = len(log.events), log.head
+
+            async def add() -> None:
+                """Store what was added to the log, and wait until the page has it."""
+                head = (await store.record("sess_1")).head
+                await store.append("sess_1", head, log.events[head:])
+                await page.until(f"{READY} === '{log.head}'")
+
             log.prompt("What came later")
-            log.step("An answer to it.", usage=Usage(100, 1))
-            await store.append("sess_1", head, log.events[before:])
-            await page.until(f"{READY} === '{log.head}'")
+            call = ToolCall("call_x", "read", {"path": "a.txt"})
+            log.add(AssistantAnswered(AssistantMessage("msg_x", (call,), "scripted/one", "tool_use", Usage(100, 1))))
+            await add()
+            await page.value("document.querySelectorAll('#turns > details')[3].open = true")
+            await page.value("document.querySelector('#item-3-1').open = true")
+            await page.value("document.querySelector('#item-3-0').kept = true")
+            log.add(ToolReturned(ToolResult("call_x", (Text("What was in it."),)), CallView("Read a.txt")))
+            log.step("An answer to it.")
+            await add()
+            # What has changed is made anew and stays open; what has not is left alone.
+            assert await page.until("document.querySelector('#item-3-1').textContent.includes('What was in it.')")
+            assert await page.value("document.querySelector('#item-3-1').open")
+            assert await page.value("document.querySelector('#item-3-0').kept")
+            assert "An answer to it." in await page.value("document.querySelector('#item-3-2').textContent")
             titles = await page.value("[...document.querySelectorAll('.turn .what')].map((one) => one.textContent)")
             assert "Turn 3: What came later" in titles
             assert await page.value(

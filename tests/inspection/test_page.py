@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.commands.inspect.data import Texts, page_data
+from acp_agent.commands.inspect.data import Texts, page_data, script_json
 from acp_agent.commands.inspect.page import html_page
 from acp_agent.commands.inspect.plot import HEIGHT, WIDTH, plot, thinned
 from acp_agent.commands.safe import safe_for
@@ -27,6 +28,8 @@ from support.logs import LogBuilder, legal_logs
 
 HOSTILE = (
     "</script><script>bad()</script>",
+    "</script \n x",
+    "<!--<script>",
     '"><img src=x onerror=bad()>',
     "' onload='bad()",
     "<!-- <script> ]]>",
@@ -68,7 +71,7 @@ class Structure(HTMLParser):
 def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple[str, dict[str, Any]]:
     """The page of a log, and what was put into it."""
     seen, texts = inspected(log), Texts(safe_for(env))
-    data = page_data(seen, "sess_1", plot(seen, LINES, texts.safe), texts)
+    data = page_data(seen, "sess_1", plot(seen, LINES), texts)
     return html_page(data), data
 
 
@@ -91,9 +94,15 @@ def test_no_text_of_a_session_changes_what_the_page_is_made_of(text: str) -> Non
     seen = Structure(page)
     assert seen.tags == harmless.tags
     assert json.loads(seen.data) == data
+    assert not set(script_json(data)) & set("<>&")
     page.encode()  # no half of a surrogate pair is left
     assert ET.fromstring(data["plot"]) is not None
     assert not set(page) & {"\x1b", "\x00", "\u202e"}
+
+
+def test_what_a_terminal_would_obey_is_left_out_and_marks_of_direction_are_named() -> None:
+    _, data = page_of(a_log("\x1b[31mred\x1b]8;;http://bad\x07link\x1b]8;;\x07 \u202etxt.exe").logged)
+    assert "redlink [U+202E]txt.exe" in data["texts"]
 
 
 def test_a_page_brings_all_that_it_needs_and_lets_nothing_else_run() -> None:
@@ -132,7 +141,7 @@ def test_a_text_stands_in_the_page_once_however_often_the_model_saw_it() -> None
 @given(legal_logs())
 def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent, ...]) -> None:
     seen = inspected(log)
-    svg = plot(seen, LINES, str)
+    svg = plot(seen, LINES)
     assert bool(svg) == bool(seen.points)
     if not svg:
         return
@@ -148,14 +157,17 @@ def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent
 
 def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> None:
     seen = inspected(a_log("Hi").logged)
-    root = ET.fromstring(plot(seen, LINES, str))
+    root = ET.fromstring(plot(seen, LINES))
     words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"window 1,000", "compaction 800", "prepared from here 700"} <= set(words)
     [drop] = root.iter("{http://www.w3.org/2000/svg}a")
     assert drop.get("aria-label") == "Compaction 1: 1,000 to 100 tokens, manual"
+    named = replace(seen, compactions=(replace(seen.compactions[0], trigger='"/><script>&'), *seen.compactions[1:]))
+    [drop] = ET.fromstring(plot(named, LINES)).iter("{http://www.w3.org/2000/svg}a")
+    assert drop.get("aria-label") == 'Compaction 1: 1,000 to 100 tokens, "/><script>&'
 
 
-@given(st.lists(st.integers(0, 200_000), max_size=300), st.integers(10, 100))
+@given(st.lists(st.integers(0, 200), min_size=20, max_size=90), st.integers(10, 19))
 def test_fewer_points_have_the_same_highest_and_lowest_ones_and_every_compaction(sizes: list[int], most: int) -> None:
     points = [Point(n, n, size, "compacted" if size % 7 == 0 else "counted", "m") for n, size in enumerate(sizes)]
     kept = thinned(points, most)

@@ -27,6 +27,7 @@ from acp_agent.conversation.messages import (
     CompactedBlock,
     Image,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     Usage,
@@ -199,6 +200,21 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
     assert [block.seq for block in two.before][:4] == [head + 1] * 4
     assert [block.layer for block in two.after] == ["summary"]
     assert two.seq == second
+
+
+def test_an_answer_of_several_parts_costs_what_it_costs_once() -> None:
+    log = LogBuilder()
+    log.prompt("Look")
+    parts = (Thinking("Hm."), Text("One."), ToolCall("call_1", "read"), Text("Two."))
+    log.add(AssistantAnswered(AssistantMessage("msg_1", parts, "scripted/one", "max_tokens", Usage(1, 1, cost=1.0))))
+    seen = inspected(log.logged)
+    assert [(item.kind, item.title, item.cost) for item in seen.turns[1].items[1:]] == [
+        ("thought", "Thought", 0.0),
+        ("answer", "Answer (max_tokens)", 1.0),
+        ("call", "read", 0.0),
+        ("answer", "Answer (max_tokens)", 0.0),
+    ]
+    assert seen.totals.cost == 1.0
 
 
 def test_data_of_an_image_is_named_and_not_shown_and_arguments_that_are_no_json_stand_as_they_came() -> None:

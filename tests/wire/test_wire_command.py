@@ -84,3 +84,26 @@ async def test_what_is_said_is_shown_as_it_is_said(tmp_path: Path) -> None:
             assert "initialize" not in person.shown
             person.type("\x03")
             assert await person.ended() == 130
+
+
+async def test_a_line_is_shown_when_it_is_whole_and_never_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "wire"
+    folder.mkdir(parents=True, mode=0o700)
+    first, second = folder / "20260101T000000-1-0001.jsonl", folder / "20260101T000000-2-0001.jsonl"
+    line = json.dumps({"at": 1, "dir": "in", "message": {"method": "whole"}}) + "\n"
+    other = json.dumps({"at": 2, "dir": "in", "message": {"method": "other"}}) + "\n"
+    first.write_text(line.replace("whole", "begin") + line[:20])
+    async with at_a_terminal(tmp_path, "wire", "--follow", env=ON) as person:
+        with anyio.fail_after(30):
+            await person.until("→ begin")
+            second.write_text(other)
+            await person.until("→ other")
+            with second.open("a") as file:
+                file.write(other)
+            await person.until("→ other", times=2)
+            assert "whole" not in person.shown
+            with first.open("a") as file:
+                file.write(line[20:])
+            await person.until("→ whole")
+            person.type("\x03")
+            await person.ended()

@@ -97,7 +97,7 @@ class LookedAt:
                 self._story.feed(logged)
             if self._data is None or self._story.head != head:
                 seen = self._story.view()
-                picture = plot(seen, self._lines(seen), self._texts.safe)
+                picture = plot(seen, self._lines(seen))
                 self._data = page_data(seen, self._session_id, picture, self._texts)
             return self._data
 

@@ -174,9 +174,9 @@ async def _request(stream: SocketStream) -> str:
     """
     data = b""
     while b"\r\n\r\n" not in data:
+        data += await stream.receive()
         if len(data) > _MAX_REQUEST:
             raise anyio.EndOfStream
-        data += await stream.receive()
     return data.partition(b"\r\n\r\n")[0].decode("latin-1")
 
 

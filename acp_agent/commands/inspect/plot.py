@@ -11,7 +11,6 @@ from html import escape
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from acp_agent.commands.safe import Safe
 from acp_agent.inspection.views import Inspection, ModelLines, Point
 
 LineName: TypeAlias = Literal["window", "threshold", "prepare"]
@@ -23,11 +22,10 @@ _MOST_POINTS = 1_500
 _LABELS: Mapping[LineName, str] = {"window": "window", "threshold": "compaction", "prepare": "prepared from here"}
 
 
-def plot(seen: Inspection, lines: Mapping[str, ModelLines], safe: Safe) -> str:
+def plot(seen: Inspection, lines: Mapping[str, ModelLines]) -> str:
     """The picture.
 
     :param lines: of the models in it, by `provider/model`; a model that is not there has no lines.
-    :param safe: is asked of every text.
     """
     if not seen.points:
         return ""
@@ -44,7 +42,7 @@ def plot(seen: Inspection, lines: Mapping[str, ModelLines], safe: Safe) -> str:
             *_axes(scale),
             *(_segment(*each, scale) for each in _segments(seen.points, lines)),
             f'<path class="used" d="{_path(thinned(seen.points), scale)}"/>',
-            *(_drop(points, seen, scale, safe) for points in drops),
+            *(_drop(points, seen, scale) for points in drops),
             "</svg>",
         )
     )
@@ -142,14 +140,14 @@ def _drops(seen: Inspection) -> Iterable[Point]:
     return (point for point in seen.points if point.kind == "compacted")
 
 
-def _drop(points: Sequence[Point], seen: Inspection, scale: _Scale, safe: Safe) -> str:
+def _drop(points: Sequence[Point], seen: Inspection, scale: _Scale) -> str:
     """The fall at a compaction, as a link to it."""
     high, low = points[0], points[-1]
     assert high.compaction is not None
     each = seen.compactions[high.compaction]
     undone = ", undone later" if each.undone else ""
     words = f"Compaction {each.number}: {high.tokens:,} to {low.tokens:,} tokens, {each.trigger}{undone}"
-    label, x = escape(safe(words)), scale.x(high.step)
+    label, x = escape(words), scale.x(high.step)
     top, bottom = scale.y(high.tokens), scale.y(low.tokens)
     return (
         f'<a class="drop{" undone" if each.undone else ""}" href="#compaction-{each.number}" aria-label="{label}">'
