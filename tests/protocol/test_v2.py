@@ -123,10 +123,7 @@ RESULTS: list[tuple[str, JsonObject]] = [
                 mcp=("stdio", "http"),
                 session=("delete", "additionalDirectories"),
             ),
-            auth_methods=[
-                results.agent_auth_method("key", "A key", description="Set it."),
-                results.agent_auth_method("other", "Another"),
-            ],
+            auth_methods=[{"type": "agent", "methodId": "key", "name": "A key", "description": "Set it."}],
         ),
     ),
     ("session/new", results.session_result(session_id="s", config_options=[SELECT])),

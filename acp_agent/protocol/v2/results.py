@@ -18,7 +18,7 @@ def initialize_result(*, info: JsonObject, capabilities: JsonObject, auth_method
 
     :param info: made by version 1's `implementation`.
     :param capabilities: made by `agent_capabilities`.
-    :param auth_methods: made by `agent_auth_method`.
+    :param auth_methods: version 1's, with `methodId` and a `type`.
     """
     return {
         "protocolVersion": PROTOCOL_VERSION,
@@ -44,11 +44,6 @@ def agent_capabilities(
             **{name: {} for name in session},
         }
     }
-
-
-def agent_auth_method(method_id: str, name: str, *, description: str | None = None) -> JsonObject:
-    """A way to sign in which the agent handles by itself in `auth/login`."""
-    return {"type": "agent", "methodId": method_id, "name": name, **given(description=description)}
 
 
 def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:

@@ -1,8 +1,7 @@
-"""What version 2 answers to `initialize`. Needs the standard library and pure modules alone.
+"""What version 2 answers to `initialize`: what version 1 does, in its own form. Needs the standard library and pure
+modules alone.
 
-The ways to sign in and the agent's name are those of version 1, in version 2's form.
-
-ACP v2, "Initialization".
+ACP v2, "Initialization" and "Authentication".
 """
 
 from __future__ import annotations
@@ -15,23 +14,27 @@ from acp_agent.server import handshake
 def initialize_result() -> JsonObject:
     """The answer to `initialize`: always this version and these capabilities."""
     first = handshake.initialize_result()
-    methods, info = first["authMethods"], first["agentInfo"]
+    capabilities, methods = _object(first["agentCapabilities"]), first["authMethods"]
+    prompt, mcp = _object(capabilities["promptCapabilities"]), _object(capabilities["mcpCapabilities"])
+    session = _object(capabilities["sessionCapabilities"])
     return results.initialize_result(
-        info=_object(info),
+        info=_object(first["agentInfo"]),
         capabilities=results.agent_capabilities(
-            prompt=("image", "embeddedContext"),
-            mcp=("stdio", "http"),
-            session=("delete", "additionalDirectories"),
+            prompt=[name for name, has in prompt.items() if has is True],
+            mcp=["stdio", *(["http"] if mcp.get("http") is True else [])],
+            session=[name for name in ("delete", "additionalDirectories") if name in session],
         ),
         auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],
     )
 
 
-def _auth_method(method: JsonObject) -> JsonObject:
-    description = method.get("description")
-    return results.agent_auth_method(
-        str(method["id"]), str(method["name"]), description=description if isinstance(description, str) else None
-    )
+def _auth_method(first: JsonObject) -> JsonObject:
+    """A way to sign in: its id has another name, its type is always said, and variables are a list."""
+    method: JsonObject = {name: value for name, value in first.items() if name not in ("id", "env")}
+    method |= {"type": first.get("type", "agent"), "methodId": first["id"]}
+    if "env" in first:
+        method["env"] = [{"name": name, "value": value} for name, value in _object(first["env"]).items()]
+    return method
 
 
 def _object(value: JsonValue) -> JsonObject:
