@@ -1,0 +1,172 @@
+"""Whatever the domain has to tell is an update of version 2 as its schema has it, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import CallView, Diff, Location, PlanEntry
+from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text
+from acp_agent.errors import ModelAuthError, SessionNotFoundError
+from acp_agent.protocol.v1.updates import session_update
+from acp_agent.server.v2.capabilities import capabilities_of
+from acp_agent.server.v2.presenter import Presenter
+from acp_agent.turn.updates import (
+    AgentSaid,
+    AgentThought,
+    CallAnnounced,
+    CallFinished,
+    CallOutput,
+    CallStarted,
+    CallTerminal,
+    Choice,
+    Command,
+    CommandsUpdated,
+    CompactionChunk,
+    CompactionFinished,
+    CompactionStarted,
+    ModeUpdated,
+    Notice,
+    Option,
+    OptionsUpdated,
+    PlanUpdated,
+    PromptTaken,
+    TitleUpdated,
+    TurnBegan,
+    TurnOver,
+    Update,
+    UsageUpdated,
+    UserSaid,
+)
+from support.schema import official_schema, validate_params
+
+TEXT = st.text(max_size=6)
+MAYBE = st.none() | TEXT
+ENDS = st.sampled_from(["completed", "failed", "cancelled"])
+PICTURE = st.builds(Image, st.just("aGk="), st.just("image/png"), MAYBE)
+NAME = st.text(min_size=1, max_size=4)
+ID = st.sampled_from("abc")
+PATH = st.sampled_from(["/a", "/b c", "/ü"])
+JSON: st.SearchStrategy[Any] = st.dictionaries(
+    TEXT, st.none() | st.integers() | TEXT | st.lists(TEXT, max_size=2), max_size=2
+)
+PART = st.one_of(
+    st.builds(Text, TEXT),
+    PICTURE,
+    st.builds(ResourceLink, TEXT, TEXT, MAYBE, MAYBE, st.none() | st.integers(0, 9), MAYBE),
+    st.builds(Resource, TEXT, text=TEXT, mime_type=MAYBE),
+    st.builds(Resource, TEXT, blob=st.just("aGk="), mime_type=MAYBE),
+)
+RESULTS = st.lists(st.builds(Text, TEXT) | PICTURE, max_size=2).map(tuple)
+VIEW = st.builds(
+    CallView,
+    NAME,
+    st.sampled_from(["read", "edit", "execute", "search", "other"]),
+    st.lists(st.builds(Location, PATH, st.none() | st.integers(1, 9)), max_size=2).map(tuple),
+    st.lists(st.builds(Diff, PATH, MAYBE, TEXT), max_size=2).map(tuple),
+    st.none() | JSON,
+)
+ENTRY = st.builds(
+    PlanEntry,
+    TEXT,
+    st.sampled_from(["pending", "in_progress", "completed"]),
+    st.sampled_from(["high", "medium", "low"]),
+)
+CHOICES = st.lists(st.builds(Choice, NAME, NAME, MAYBE), max_size=2).map(tuple)
+OPTION = st.builds(Option, NAME, NAME, st.sampled_from(["mode", "model", None]), NAME, CHOICES, MAYBE)
+SWITCH = st.builds(
+    Option,
+    NAME,
+    NAME,
+    st.none(),
+    st.sampled_from(["on", "off"]),
+    st.just((Choice("on", "On"), Choice("off", "Off"))),
+    is_switch=st.just(True),
+)
+ERRORS = st.sampled_from([ModelAuthError("No key."), SessionNotFoundError("s"), ValueError("inside")])
+UPDATES: st.SearchStrategy[Update] = st.one_of(
+    st.builds(TurnBegan),
+    st.builds(TurnOver, st.sampled_from(["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"])),
+    st.builds(TurnOver, st.none(), ERRORS),
+    st.builds(PromptTaken, ID, st.lists(PART, min_size=1, max_size=3).map(tuple)),
+    st.builds(UserSaid, ID, PART),
+    st.builds(AgentSaid, ID, TEXT),
+    st.builds(AgentThought, ID, TEXT),
+    st.builds(CallAnnounced, ID, NAME, VIEW, JSON),
+    st.builds(CallStarted, ID, VIEW),
+    st.builds(CallTerminal, ID, ID),
+    st.builds(CallOutput, ID, TEXT),
+    st.builds(
+        CallFinished,
+        ID,
+        NAME,
+        VIEW,
+        JSON,
+        st.sampled_from(["completed", "failed", "cancelled"]),
+        RESULTS,
+        st.booleans(),
+    ),
+    st.builds(PlanUpdated, st.lists(ENTRY, max_size=2).map(tuple)),
+    st.builds(UsageUpdated, st.integers(0, 9), st.integers(0, 9), st.none() | st.floats(0, 9)),
+    st.builds(ModeUpdated, NAME),
+    st.builds(OptionsUpdated, st.lists(OPTION | SWITCH, max_size=2).map(tuple)),
+    st.builds(TitleUpdated, TEXT),
+    st.builds(CommandsUpdated, st.lists(st.builds(Command, NAME, TEXT, MAYBE), max_size=2).map(tuple)),
+    st.builds(CompactionStarted, ID, TEXT),
+    st.builds(CompactionChunk, ID, TEXT),
+    st.builds(
+        CompactionFinished,
+        ID,
+        st.sampled_from(["completed", "failed", "cancelled"]),
+        MAYBE,
+        MAYBE,
+    ),
+    st.builds(Notice, st.sampled_from(["info", "warning", "error"]), NAME),
+)
+KNOWN = {
+    option["properties"]["sessionUpdate"]["const"]
+    for option in official_schema(2)["$defs"]["SessionUpdate"]["anyOf"]
+    if "not" not in option
+}
+
+
+def presented(presenter: Presenter, updates: list[Update], replayed: int) -> Iterator[Any]:
+    """What is sent of some updates, of which the first ones are replayed."""
+    presenter.begin_replay()
+    for update in updates[:replayed]:
+        yield from presenter.present(update)
+    yield from presenter.end_replay()
+    for update in updates[replayed:]:
+        yield from presenter.present(update)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(UPDATES, max_size=12), st.integers(0, 12))
+def test_every_update_is_one_of_the_schema(updates: list[Update], replayed: int) -> None:
+    for wire in presented(Presenter(capabilities_of({})), updates, replayed):
+        validate_params("session/update", session_update("s", wire), version=2)
+        assert wire["sessionUpdate"] in KNOWN
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.builds(AgentSaid, ID, NAME) | st.builds(AgentThought, ID, NAME) | st.builds(TurnBegan), max_size=10))
+def test_messages_say_the_same_live_and_replayed_once_and_twice(said: list[Update]) -> None:
+    def shown(wires: Iterator[Any]) -> dict[tuple[str, str], str]:
+        messages: dict[tuple[str, str], str] = {}
+        for wire in wires:
+            if "messageId" not in wire:
+                continue
+            key = (wire["sessionUpdate"].removesuffix("_chunk"), wire["messageId"])
+            blocks = [wire["content"]] if wire["sessionUpdate"].endswith("_chunk") else wire["content"]
+            before = messages.get(key, "") if wire["sessionUpdate"].endswith("_chunk") else ""
+            messages[key] = before + "".join(block["text"] for block in blocks)
+        return messages
+
+    live = shown(presented(Presenter(capabilities_of({})), said, 0))
+    assert shown(presented(Presenter(capabilities_of({})), said, len(said))) == live
+    twice = Presenter(capabilities_of({}))
+    again = [*presented(twice, said, len(said)), *presented(twice, said, len(said))]
+    assert shown(iter(again)) == live
