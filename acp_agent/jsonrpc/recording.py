@@ -7,6 +7,7 @@ be written ends, and disturbs nobody. Knows no method.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -39,11 +40,12 @@ _SECRET_ARGUMENT = re.compile(
 _SECRET_FLAG = re.compile(r"--?(?:[a-z0-9]+[-_])*(?:apikey|key|token|secret|password)", re.IGNORECASE)
 _DEEPEST = 200
 
+_connections = itertools.count(1)
 _log = logging.getLogger(__name__)
 
 
 class WireLog:
-    """The files of one process, numbered from 1 on.
+    """The files of one connection, numbered from 1 on.
 
     :param folder: made if need be; the one it is in has to be there.
     :param secrets: what is masked besides all that has the form of a key, the longest first.
@@ -63,7 +65,7 @@ class WireLog:
         self._secrets = [*secrets]
         self._max_bytes = max_bytes
         self._max_files = max_files
-        self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
+        self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{next(_connections)}"
         self._part = 0
         self._size = 0
         self._fd: int | None = None

@@ -129,6 +129,15 @@ def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) 
     assert len(recordings(tmp_path)) == 3
 
 
+def test_two_connections_of_one_process_are_two_recordings(tmp_path: Path) -> None:
+    one, two = WireLog(tmp_path, []), WireLog(tmp_path, [])
+    for log in (one, two, one):
+        log.note("in", b"{}")
+    one.close()
+    two.close()
+    assert [len(path.read_bytes().splitlines()) for path in recordings(tmp_path)] == [2, 1]
+
+
 class Wire:
     """A transport that has one line, and keeps what is written."""
 

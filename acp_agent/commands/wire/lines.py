@@ -18,7 +18,7 @@ class WireLine:
     """One message.
 
     :ivar at: seconds since the epoch.
-    :ivar process: which recording it is from.
+    :ivar process: which connection it is of.
     :ivar direction: `in` for what the client sent.
     :ivar method: of a response, that of its request; empty where nobody knows.
     :ivar id: as JSON has it; None for a notification.
