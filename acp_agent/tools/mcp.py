@@ -1,8 +1,7 @@
-"""A connection to one MCP server, by the official SDK: the only importer of `mcp`.
+"""A connection to one MCP server, by the official SDK: with `mcp_transports` the only importer of `mcp`.
 
 The SDK takes most of a second to load, so that this module is imported in a worker thread, and only where a session has
-servers. Owns the handshake, the lists, and what a failure means in words that hold no header and no key. Knows neither
-when a server is started nor what becomes of what it answers.
+servers. Owns the handshake and the lists. Knows neither when a server is started nor what becomes of what it answers.
 
 Model Context Protocol, "Lifecycle", "Transports", "Server Features".
 """
@@ -10,20 +9,15 @@ Model Context Protocol, "Lifecycle", "Transports", "Server Features".
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, cast
 
 import anyio
-import httpx2
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.session import ClientRequestContext, IncomingMessage
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError
-from mcp.shared.message import SessionMessage
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from acp_agent import __version__
 from acp_agent.config.settings import McpServer
@@ -42,7 +36,7 @@ from acp_agent.tools.mcp_offer import (
     PromptMessage,
 )
 from acp_agent.tools.mcp_stdio import ServerProcess
-from acp_agent.tools.text import one_line
+from acp_agent.tools.mcp_transports import LOGIN, Seen, leaves_of, over_http, over_sse, over_stdio
 from mcp import Client, MCPError, types
 
 Mode: TypeAlias = Literal["legacy", "auto"]
@@ -52,10 +46,8 @@ T = TypeVar("T")
 
 READ_SECONDS = 30.0
 """For a prompt or a resource."""
-_CONNECT_SECONDS = 30.0
 _PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
-_LOGIN = (401, 403)
 _ACTIONS: dict[LinkAnswer, Literal["accept", "decline", "cancel"]] = {
     "accepted": "accept",
     "declined": "decline",
@@ -66,9 +58,6 @@ _CHANGES: dict[type, ListName] = {
     types.PromptListChangedNotification: "prompts",
     types.ResourceListChangedNotification: "resources",
 }
-_Streams: TypeAlias = tuple[
-    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
-]
 
 # What it writes of failures is said by us as well, in words that hold neither URLs nor what a server has sent.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -85,7 +74,7 @@ class Connection:
     :ivar lost: set when there is nobody at the other end any more.
     """
 
-    def __init__(self, client: Client, seen: _Seen, asked: Elicitations) -> None:
+    def __init__(self, client: Client, seen: Seen, asked: Elicitations) -> None:
         self._client = client
         self._seen = seen
         self._asks = asked
@@ -232,7 +221,7 @@ async def connect(
     :raises HandshakeRefusedError: another mode may do.
     :raises ToolError: it could not be reached, refused, or the connection broke; says why.
     """
-    seen, asked = _Seen(process), Elicitations(server.name)
+    seen, asked = Seen(process), Elicitations(server.name)
 
     async def heard(message: IncomingMessage) -> None:
         if isinstance(message, types.ElicitCompleteNotification):
@@ -261,9 +250,9 @@ async def connect(
         return types.ElicitResult(action="accept", content={**values})
 
     if process is not None:
-        transport = _stdio(process, seen)
+        transport = over_stdio(process, seen)
     else:
-        transport = _sse(server, seen) if server.transport == "sse" else _http(server, seen)
+        transport = over_sse(server, seen) if server.transport == "sse" else over_http(server, seen)
     client = Client(
         transport,
         mode=mode,
@@ -283,143 +272,10 @@ async def connect(
     except Exception as error:
         if process is not None and seen.lost.is_set():
             await process.ended()
-        refused = not ready and seen.status not in _LOGIN and any(isinstance(leaf, MCPError) for leaf in _leaves(error))
+        refused = (
+            not ready and seen.status not in LOGIN and any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
+        )
         raise (HandshakeRefusedError if refused and not seen.lost.is_set() else ToolError)(seen.why(error)) from error
-
-
-class _Seen:
-    """What is known of a connection beside what the SDK says of it.
-
-    :ivar status: of the last HTTP answer; 0 where there was none.
-    """
-
-    def __init__(self, process: ServerProcess | None) -> None:
-        self.process = process
-        self.status = 0
-        self.lost = anyio.Event()
-
-    async def note(self, response: httpx2.Response) -> None:
-        """Hear of an HTTP answer."""
-        self.status = response.status_code
-
-    def why(self, error: Exception) -> str:
-        """A failure in words that hold no URL and no header."""
-        leaves = _leaves(error)
-        if self.status in _LOGIN:
-            return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
-        if self.process is not None and (self.lost.is_set() or self.process.status):
-            said = f" and said: {self.process.complaint}" if self.process.complaint else ""
-            return f"{self.process.status or 'it closed its output'}{said}"
-        for leaf in leaves:
-            match leaf:
-                case ToolError():
-                    return str(leaf)
-                case MCPError() if self.status >= 400 and leaf.code == types.INTERNAL_ERROR:
-                    return f"it answered with HTTP status {self.status}"
-                case MCPError():
-                    return one_line(leaf.message, 400) or f"it answered with error {leaf.code}"
-                case httpx2.ConnectError():
-                    return "nothing answers at its address"
-                case httpx2.HTTPStatusError():
-                    return f"it answered with HTTP status {leaf.response.status_code}"
-                case httpx2.TimeoutException() | TimeoutError():
-                    return "it did not answer in time"
-                case httpx2.HTTPError():
-                    return f"the connection broke ({type(leaf).__name__})"
-                case ValidationError():
-                    return "what it answered is not what the protocol says"
-                case RuntimeError():
-                    return one_line(str(leaf), 400)
-                case _:
-                    continue
-        return f"{type(leaves[0]).__name__} while speaking with it"
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    """The errors in a group, and in the groups of that."""
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return [leaf for each in group.exceptions for leaf in _leaves(each)]
-    return [error]
-
-
-# ------------------------------------------------------------------------------------------------ transports
-
-
-@asynccontextmanager
-async def _stdio(process: ServerProcess, seen: _Seen) -> AsyncGenerator[_Streams]:
-    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
-
-    async def read() -> None:
-        async with to_session:
-            async for line in process.lines():
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    continue  # what a program prints there by mistake
-                await to_session.send(SessionMessage(message))
-            seen.lost.set()
-
-    async def write() -> None:
-        async with sent:
-            async for message in sent:
-                try:
-                    await process.send(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-                except OSError:
-                    seen.lost.set()
-                    return
-
-    async with anyio.create_task_group() as tasks, received, to_server:
-        tasks.start_soon(read)
-        tasks.start_soon(write)
-        tasks.start_soon(process.watch)
-        try:
-            yield received, to_server
-        finally:
-            tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _http(server: McpServer, seen: _Seen) -> AsyncGenerator[_Streams]:
-    async with (
-        _web_client(server.headers, seen) as client,
-        streamable_http_client(server.url, http_client=client) as streams,
-    ):
-        yield streams  # pyright: ignore[reportReturnType]
-
-
-@asynccontextmanager
-async def _sse(server: McpServer, seen: _Seen) -> AsyncGenerator[_Streams]:
-    def make(
-        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
-    ) -> httpx2.AsyncClient:
-        return _web_client(server.headers, seen)
-
-    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    async with sse_client(server.url, httpx_client_factory=make) as (incoming, to_server):
-
-        async def forward() -> None:
-            async with to_session:
-                async for message in incoming:
-                    await to_session.send(message)
-            seen.lost.set()
-
-        async with anyio.create_task_group() as tasks, received:
-            tasks.start_soon(forward)
-            try:
-                yield received, to_server  # pyright: ignore[reportReturnType]
-            finally:
-                tasks.cancel_scope.cancel()
-
-
-def _web_client(headers: Mapping[str, str], seen: _Seen) -> httpx2.AsyncClient:
-    # A stream may be silent for hours; what waits for an answer has a limit of its own.
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [seen.note]})
-
-
-# ------------------------------------------------------------------------------------------------- plain data
 
 
 def _tool(tool: types.Tool) -> OfferedTool:

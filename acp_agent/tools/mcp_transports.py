@@ -1,0 +1,164 @@
+"""The transports of a connection to an MCP server, and what is known of one beside what the SDK says of it.
+
+Knows where a failure came from, and says so in words that hold no header and no key. Imports `mcp`, and is
+imported with `mcp.py` alone.
+
+Model Context Protocol, "Transports".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeAlias, cast
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from acp_agent.config.settings import McpServer
+from acp_agent.errors import ToolError
+from acp_agent.tools.mcp_stdio import ServerProcess
+from acp_agent.tools.text import one_line
+from mcp import MCPError, types
+
+LOGIN = (401, 403)
+"""HTTP statuses of a server that wants to know who asks."""
+Streams: TypeAlias = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+_CONNECT_SECONDS = 30.0
+
+
+class Seen:
+    """What is known of a connection beside what the SDK says of it.
+
+    :ivar status: of the last HTTP answer; 0 where there was none.
+    """
+
+    def __init__(self, process: ServerProcess | None) -> None:
+        self.process = process
+        self.status = 0
+        self.lost = anyio.Event()
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Hear of an HTTP answer."""
+        self.status = response.status_code
+
+    def why(self, error: Exception) -> str:
+        """A failure in words that hold no URL and no header."""
+        leaves = leaves_of(error)
+        if self.status in LOGIN:
+            return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
+        if self.process is not None and (self.lost.is_set() or self.process.status):
+            said = f" and said: {self.process.complaint}" if self.process.complaint else ""
+            return f"{self.process.status or 'it closed its output'}{said}"
+        for leaf in leaves:
+            match leaf:
+                case ToolError():
+                    return str(leaf)
+                case MCPError() if self.status >= 400 and leaf.code == types.INTERNAL_ERROR:
+                    return f"it answered with HTTP status {self.status}"
+                case MCPError():
+                    return one_line(leaf.message, 400) or f"it answered with error {leaf.code}"
+                case httpx2.ConnectError():
+                    return "nothing answers at its address"
+                case httpx2.HTTPStatusError():
+                    return f"it answered with HTTP status {leaf.response.status_code}"
+                case httpx2.TimeoutException() | TimeoutError():
+                    return "it did not answer in time"
+                case httpx2.HTTPError():
+                    return f"the connection broke ({type(leaf).__name__})"
+                case ValidationError():
+                    return "what it answered is not what the protocol says"
+                case RuntimeError():
+                    return one_line(str(leaf), 400)
+                case _:
+                    continue
+        return f"{type(leaves[0]).__name__} while speaking with it"
+
+
+def leaves_of(error: BaseException) -> list[BaseException]:
+    """The errors in a group, and in the groups of that."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return [leaf for each in group.exceptions for leaf in leaves_of(each)]
+    return [error]
+
+
+@asynccontextmanager
+async def over_stdio(process: ServerProcess, seen: Seen) -> AsyncGenerator[Streams]:
+    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        async with to_session:
+            async for line in process.lines():
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    continue  # what a program prints there by mistake
+                await to_session.send(SessionMessage(message))
+            seen.lost.set()
+
+    async def write() -> None:
+        async with sent:
+            async for message in sent:
+                try:
+                    await process.send(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                except OSError:
+                    seen.lost.set()
+                    return
+
+    async with anyio.create_task_group() as tasks, received, to_server:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        tasks.start_soon(process.watch)
+        try:
+            yield received, to_server
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def over_http(server: McpServer, seen: Seen) -> AsyncGenerator[Streams]:
+    async with (
+        _web_client(server.headers, seen) as client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
+        yield streams  # pyright: ignore[reportReturnType]
+
+
+@asynccontextmanager
+async def over_sse(server: McpServer, seen: Seen) -> AsyncGenerator[Streams]:
+    def make(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        return _web_client(server.headers, seen)
+
+    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with sse_client(server.url, httpx_client_factory=make) as (incoming, to_server):
+
+        async def forward() -> None:
+            async with to_session:
+                async for message in incoming:
+                    await to_session.send(message)
+            seen.lost.set()
+
+        async with anyio.create_task_group() as tasks, received:
+            tasks.start_soon(forward)
+            try:
+                yield received, to_server  # pyright: ignore[reportReturnType]
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+def _web_client(headers: Mapping[str, str], seen: Seen) -> httpx2.AsyncClient:
+    # A stream may be silent for hours; what waits for an answer has a limit of its own.
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [seen.note]})
