@@ -80,10 +80,9 @@ class Connection:
         self._asks = asked
         self.lost = seen.lost
 
-    @property
-    def why_lost(self) -> str:
+    async def why_lost(self) -> str:
         """Why there is nobody any more."""
-        return self._seen.why(RuntimeError("it closed the connection"))
+        return await self._seen.why(RuntimeError("it closed the connection"))
 
     async def offer(self) -> Offer:
         """List everything anew.
@@ -168,9 +167,9 @@ class Connection:
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
                 self.lost.set()
-            raise ToolError(self._seen.why(error)) from error
+            raise ToolError(await self._seen.why(error)) from error
         except Exception as error:
-            raise ToolError(self._seen.why(error)) from error
+            raise ToolError(await self._seen.why(error)) from error
 
     async def _listed(self, page: Callable[[str | None], Awaitable[tuple[tuple[T, ...], str | None]]]) -> tuple[T, ...]:
         found: tuple[T, ...] = ()
@@ -181,7 +180,7 @@ class Connection:
             except MCPError as error:
                 if error.code == types.METHOD_NOT_FOUND:
                     break
-                raise ToolError(self._seen.why(error)) from error
+                raise ToolError(await self._seen.why(error)) from error
             found += some
             if not cursor:
                 break
@@ -270,12 +269,11 @@ async def connect(
     except ToolError:
         raise
     except Exception as error:
-        if process is not None and seen.lost.is_set():
-            await process.ended()
         refused = (
             not ready and seen.status not in LOGIN and any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
         )
-        raise (HandshakeRefusedError if refused and not seen.lost.is_set() else ToolError)(seen.why(error)) from error
+        kind = HandshakeRefusedError if refused and not seen.lost.is_set() else ToolError
+        raise kind(await seen.why(error)) from error
 
 
 def _tool(tool: types.Tool) -> OfferedTool:

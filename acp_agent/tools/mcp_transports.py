@@ -50,8 +50,10 @@ class Seen:
         """Hear of an HTTP answer."""
         self.status = response.status_code
 
-    def why(self, error: Exception) -> str:
-        """A failure in words that hold no URL and no header."""
+    async def why(self, error: Exception) -> str:
+        """A failure in words that hold no URL and no header; waits a moment for how a process ends that was lost."""
+        if self.process is not None and self.lost.is_set():
+            await self.process.ended()
         leaves = leaves_of(error)
         if self.status in LOGIN:
             return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
