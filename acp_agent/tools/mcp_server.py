@@ -268,9 +268,7 @@ class SessionServer:
                 self._changed()
                 await self._stay(connection)
                 scope.deadline = anyio.current_time() + CLOSE_SECONDS
-                if process is not None and not self._closing.is_set():
-                    await process.ended()
-                return await connection.why_lost()
+                return "" if self._closing.is_set() else await connection.why_lost()
         return f"it has not said within {START_SECONDS:g} seconds what it offers"
 
     async def _stay(self, connection: Connection) -> None:
