@@ -189,6 +189,29 @@ async def test_a_prompt_that_joins_the_running_turn_is_taken_there(tmp_path: Pat
         assert "second" in str(server.calls[-1].body)
 
 
+async def test_a_prompt_that_is_cancelled_before_it_is_taken_has_its_place_and_is_never_read(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    hook = "hooks:\n  user_message_send:\n    - command: touch asked; sleep 60\n"
+    (tmp_path / "state" / "config.yaml").write_text(hook)
+    async with model_server([]) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        prompt = await it.agent.start_prompt(session, "Hello")
+        await it.agent.wait_update("state_update", session, state="running")
+        with anyio.fail_after(10):
+            while not (tmp_path / "asked").exists():  # noqa: ASYNC110 - a file wakes nobody
+                await anyio.sleep(0.02)
+        assert not prompt.done
+        await it.agent.notify("session/cancel", {"sessionId": session})
+        message_id = (await prompt.result())["messageId"]
+        assert (await it.idle(session))["stopReason"] == "cancelled"
+        [told] = it.agent.updates(session, "user_message")
+        assert told["messageId"] == message_id
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        assert it.messages(since=since) == {("user_message", message_id): told["content"]}
+        assert server.calls == []
+
+
 def test_a_message_that_does_not_fit_into_a_line_comes_in_several() -> None:
     blocks = [common.text_content(letter * (MAX_TEXT // 2)) for letter in "abc"]
     for kind in ("user", "agent", "thought"):
