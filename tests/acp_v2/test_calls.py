@@ -58,7 +58,7 @@ async def test_a_change_is_asked_for_and_shown_as_a_structured_diff_with_a_patch
 async def test_a_command_is_asked_for_as_such_and_runs_in_a_terminal_of_the_agents(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     command = "printf 'h\\303\\251\\n'; printf oops >&2; exit 3"
-    call = ToolCall("shell", {"command": command, "cwd": "below"})
+    call = ToolCall("shell", {"command": command, "cwd": "./other/../below"})
     async with (
         model_server([Reply(tool_calls=[call]), Reply("Failed.")]) as server,
         second_agent(home=tmp_path, env=server.env("openai")) as it,

@@ -30,6 +30,7 @@ from acp_agent.server.v2.terminals import ShownCommands
 from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.local_files import LocalFiles
+from acp_agent.tools.paths import absolute
 from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
@@ -122,7 +123,7 @@ class EditorClient(WireClient):
         """
         command, cwd = arguments.get("command"), arguments.get("cwd")
         if view.kind == "execute" and isinstance(command, str):
-            place = self._cwd / cwd if isinstance(cwd, str) else self._cwd
+            place = absolute(cwd, self._cwd) if isinstance(cwd, str) else self._cwd
             about = requests.command_subject(cut(command), str(place), call_id)
         else:
             call = updates.tool_call(
