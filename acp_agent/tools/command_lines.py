@@ -10,7 +10,10 @@ import shlex
 
 # Quoting is only understood where none of these stand in the command: inside double quotes they still mean something.
 _BEYOND_QUOTING = re.compile(r"[\\`$\x00-\x08\x0a-\x1f]")
-_PUNCTUATION = "();<>|&{}"
+_OPERATOR = re.compile(r"[();<>|&{}]")
+# Such a backslash is a pair of quotes, as in `find . -exec cat {} \;`. Another one is left, and not understood.
+_ESCAPED = re.compile(r"('[^']*'|\"[^\"]*\")|\\([();<>|&{}!])")
+_BRACES = re.compile(r"(?<!\S)\{\}(?!\S)")
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 # What runs something else, so that its name says nothing about what happens.
 _WRAPPER_NAMES = """
@@ -43,17 +46,18 @@ def words_of(command: str, *, literal: bool = False) -> list[str] | None:
     :param literal: a `$`, a backtick or a backslash between single quotes is taken for the character that it is, as in
         `git add 'routes/$id.tsx'`. Only for a program that hands nothing on to another shell.
     """
+    command = _ESCAPED.sub(lambda found: found[1] or f"'{found[2]}'", command)
     meant = _without_literals(command) if literal else command
     if _BEYOND_QUOTING.search(meant.strip()) or _COMMENT.search(_unquoted(command)):
         return None
-    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_PUNCTUATION)
-    lexer.commenters = ""
-    lexer.whitespace_split = True
+    # Quoted, an operator is a word like any other, and `{}` by itself never is one.
+    if _OPERATOR.search(_BRACES.sub("", _QUOTED.sub("_", command))):
+        return None
     try:
-        words = list(lexer)
+        words = shlex.split(command)
     except ValueError:
         return None
-    if not words or any(set(word) <= set(_PUNCTUATION) for word in words if word):
+    if not words:
         return None
     program = words[0]
     if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:

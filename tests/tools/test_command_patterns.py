@@ -73,6 +73,22 @@ COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -
         ("find . -exec rm x -exec grep y a", "find * -exec grep *", False),
         ("find . -exec rm x -name ' -exec grep '", "find * -exec grep *", False),
         ("find . -name ' -exec grep y'", "find * -exec grep *", False),
+        # A quoted operator is a word like any other.
+        ("find . -exec grep y {} +", "find * -exec grep *", True),
+        ("find . -exec grep y '{}' ';'", "find * -exec grep *", True),
+        ("find . -exec grep y {} \\;", "find * -exec grep *", True),
+        ("find . \\( -name a -o \\! -name b \\)", "find *", True),
+        ("rg '{' x", "rg *", True),
+        ("find . -exec grep y {} \\; -exec rm {} \\;", "find * -exec grep *", False),
+        ("find . -exec grep y {} \\; -delete", "find * -exec grep *", False),
+        ("find . -exec grep y {} ; rm x", "find * -exec grep *", False),
+        ("find . -exec grep y {} \\\\; rm x", "find * -exec grep *", False),
+        ("find . -exec grep y {} \\'\\; rm x'", "find * -exec grep *", False),
+        ("ls '&'& rm x", "ls *", False),
+        ("ls '|' | rm", "ls *", False),
+        ("ls {};rm x", "ls *", False),
+        ("ls a{} x", "ls *", False),
+        ("{} x", "*x", False),
         ("git -c core.pager=cat log -3", "git -c core.pager=cat log *", True),
         ("git -c core.pager=cat -c alias.x=y log", "git -c core.pager=cat *", False),
         ("git config --get user.name", "git config*", True),
@@ -185,6 +201,7 @@ def test_quoted_words_are_read_as_they_were_meant_and_hide_no_comment(words: lis
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]), max_size=10)
+    | st.lists(st.sampled_from(["'", '"', ";", "\\;", "\\", "{}", "(", "\\(", " ", "a", "&", "|", "<"]), max_size=8)
     | st.lists(st.sampled_from(["'", "'", '"', "$(echo z)", "$0", "\\", "`echo y`", " ", "a", "\n", "$'x"]), max_size=8)
 )
 def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
