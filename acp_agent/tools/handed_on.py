@@ -14,21 +14,38 @@ from typing import Final
 # By program, or by `git` and its subcommand. `--long` stands for each of its abbreviations as well, `-x` for the letter
 # in any group such as `-Hx`, `-word` and a word for themselves, `*` for every command line, `=` for an
 # assignment. Behind `|` are the letters whose value ends a group: in `-exml` of fd no letter but `e` is an option.
+_PROFILES: Final = ("blockprofile", "coverprofile", "cpuprofile", "memprofile", "mutexprofile", "outputdir", "trace")
 _LOOKING: Final = {
     "ack ag": "--pager",
-    "cargo": "--config",
+    "cargo": "--config run r rustc rustdoc",
+    "curl": "-c -D -J -K -o -O -w --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl "
+    "--output --output-dir --remote-header-name --remote-name --remote-name-all --stderr --trace --trace-ascii "
+    "--write-out | AbCdeEFHmPQrtTuUxXyYz",
     "fd fdfind": "-x -X --exec --exec-batch | cdejCES",
     "find gfind": "-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir",
-    "go": "-exec --exec -toolexec --toolexec -vettool --vettool",
-    "npm": "exec x --script-shell --node-options",
-    "pip": "--python",
-    "pnpm yarn": "dlx exec",
+    # No letters of it are a group: each but `-o` begins the name of an option.
+    "go": "run env generate tool -o --o -exec --exec -toolexec --toolexec -vettool --vettool -ldflags --ldflags "
+    "-gcflags --gcflags -asmflags --asmflags -gccgoflags --gccgoflags -overlay --overlay -modfile --modfile "
+    f"{' '.join(f'-{name} --{name} -test.{name} --test.{name}' for name in _PROFILES)} | abcdefghijklmnpqrstuvwxyz",
+    "iconv": "-o --output | ft",
+    "man": "-C -H -P --config-file --html --pager | eELmMprRsS",
+    "npm": "exec exe x config confi conf con c set init ini innit create creat crea cre cr explore explor explo edit "
+    "--editor --git --globalconfig --node-options --script-shell --shell --userconfig --viewer",
+    "pip": "config --local-log --log --log-file --python --report",
+    "pnpm yarn": "dlx exec config c set init create --script-shell",
     "rg": "--pre --hostname-bin",
     "rsync": "-e --rsh --rsync-path",
+    "scp sftp": "-b -D -F -o -S | ciJlPX",
+    "sdiff gsdiff": "-o --diff-program --output | IWw",
+    "shuf gshuf": "-o --output | in",
+    "split gsplit": "--filter",
     "sort gsort": "-o --output --compress-program | kStTy",
     "tar gtar": "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command "
     "--use-compress-program",
     "tree": "-o -R",
+    "wget": "-a -e -o -O -P --append-output --config --directory-prefix --execute --hsts-file --output-document "
+    "--output-file --rejected-log --save-cookies --use-askpass --warc-file | ABDGIilQRtTUwX",
+    "yq": "-i -s --in-place --inplace --split-exp --split-exp-file | Iop",
 }
 # They run code whatever they are told. Who lets such a program run with any arguments has let it run anything.
 _RUNNING: Final = {
@@ -51,12 +68,14 @@ _GIT: Final = {
     "whatchanged": _DIFFERENCES,
     "archive": "-o --output --exec",
     "bisect": "* run",
+    "bugreport diagnose": "-o --output-directory | s",
     "cat-file": "--textconv --filters",
     "checkout-index": "--prefix",
     "clone": "-c -u --config --template --upload-pack | bjo",
     "commit": "| cmtuCFS",
     "config daemon filter-branch for-each-repo hook instaweb merge-index mergetool remote-ext send-email": "*",
     "difftool": f"* -x --extcmd {_DIFFERENCES}",
+    "fast-export": f"--export-marks {_DIFFERENCES}",
     "fetch pull": "--upload-pack",
     "fetch-pack ls-remote": "--exec --upload-pack",
     "format-patch": f"-o --output-directory {_DIFFERENCES}",
@@ -78,8 +97,10 @@ _HARMLESS_GIT: Final = {
 _VALUED_GIT: Final = {
     *("--attr-source", "--config-env", "--git-dir", "--namespace", "--super-prefix", "--work-tree", "-C", "-c"),
 }
-_OTHERS: Final = frozenset(("--", "--checkpoint", "--filter", "--text"))
-"""They look like an abbreviation, and are not."""
+_OTHERS: Final = frozenset(("--", "--checkpoint", "--filter", "--global", "--local", "--text"))
+"""They look like an abbreviation, and are not, but where they are listed themselves."""
+_SIGNS: Final = "#:"
+"""Options of curl that a group may have beside letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +199,14 @@ def _options_in(word: str, options: _Options) -> Iterator[str]:
         yield "="
     if word.startswith("--"):
         named = word.partition("=")[0].replace("_", "-")
-        if named not in _OTHERS:
+        if named not in _OTHERS or named in options.longs:
             yield from (long for long in options.longs if long.startswith(named))
     elif word.startswith("-"):
         for letter in word[1:]:
             if letter in options.letters:
                 yield f"-{letter}"
                 return
-            if letter in options.valued or not letter.isalnum():
+            if letter in options.valued or not (letter.isalnum() or letter in _SIGNS):
                 return  # what stands behind is a value, or all of it is one, as in `-m "- no more"`
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from acp_agent.tools import handed_on as table
 from acp_agent.tools.command_patterns import refusal, refusal_of_words
 from acp_agent.tools.shell import subject_of
+from support.checkout import REPOSITORY
 
 RUNNING = """
     git push --e=CMD ../rem main|git push --ex=x|git push --receive-pack x|git rebase -x CMD HEAD~1|git rebase -qx CMD
@@ -36,6 +37,16 @@ RUNNING = """
     tar --to-c=CMD -xf a|tar --use-compress=CMD -xf a|tar --checkpoint-a=exec=CMD -xf a|rsync -ave CMD x y
     rsync --rsh=CMD x y|tree -ao x|ag --pager=CMD x|npm exec x|npm --prefix a x y|pnpm dlx x|yarn dlx x
     go test -exec CMD|go vet --vettool=CMD|cargo --config a.b=c test|pip --python CMD install x
+    curl -o x http://a|curl -sSLo x http://a|curl -#O http://a|curl --outp=x http://a|curl -K x|curl -w x http://a
+    wget -qO x http://a|wget --use-ask=CMD http://a|wget -e use_askpass=CMD http://a|shuf -o x a|shuf --out=x a
+    split --filter=CMD a|split --filt CMD a|iconv -f utf-8 -t ascii -o x a|sdiff -so x a b|sdiff --diff-program=CMD a b
+    scp -S CMD a b:|scp -qo ProxyCommand=CMD a b:|scp -FX a b:|man -P CMD ls|man --pag=CMD ls|man -aH ls|yq -i .a x
+    yq --inplace .a x|npm config set script-shell CMD|npm conf set a b|npm c set a b|npm set a=b|npm init x
+    npm create x|npm explore x -- CMD|npm --userconfig=x test|pnpm config set a b|pnpm create x|yarn config set a b
+    yarn init x|yarn create x|pip config set a.b c|pip3 --log x list|go run x.go|go env -w CC=CMD|go generate
+    go tool x|go build -o x|go build --o=x|go build -ldflags=-extld=CMD|go test --coverprofile=x ./...
+    go test -test.cpuprofile x|cargo run|cargo +nightly run x|git bugreport -o x|git bugreport --outp=x
+    git fast-export --export-m=x HEAD|git diagnose -so -o x
 """
 HARMLESS = """
     git status|git status -s|git status -sb|git status -uno|git status --short --branch|git status --porcelain=v2
@@ -66,6 +77,14 @@ HARMLESS = """
     tree -L 2|tree -a|pytest -x -q|pytest -k 'x and not y' tests|pytest -o cache_dir=x|cargo test foo::bar
     cargo build --release|npm test|npm run build|npm install express|npm test -- -x|go test ./...|go vet ./...
     go test -run exec|pip list|rsync -av x y|wc -l a|cat a|head -n 5 a|grep -rnoE x .|make -C sub test
+    curl -fsSL http://a|curl -XPOST -H 'a: o' -d 'o=1' http://a|curl -I http://a|curl -uroot:o http://a|wget -q http://a
+    wget -nv -c http://a|wget -t 2 http://a|shuf -n 5 a|shuf -in a|split -l 5 a|split --bytes 5 a|iconv -f a -t o b
+    sdiff -s a b|scp -r a b:|scp -Cq -P 22 a b:|man ls|man 3 printf|man -k o|yq .a x|yq -o json .a x|yq -oi .a x
+    npm ci|npm install --global express|npm --silent run lint|npm view express version|pnpm install|pnpm run build
+    yarn add x|yarn test|pip list --local|pip install -r requirements.txt|go build ./...
+    go test -short -cover -count=1 ./...|go vet .
+    go list -f '{{.Dir}}' ./...|go mod tidy|go doc fmt.Printf|cargo clippy|git fast-export HEAD
+    git bugreport -so
     python3 -c 'print(1)'|uv run pytest|sed -n 5p a|jq . a|diff -u a b
 """
 
@@ -106,6 +125,16 @@ def test_a_wildcard_stands_for_everyday_options(line: str) -> None:
         assert subject_of(line) == f"shell: {program}"
 
 
+def test_the_page_names_the_programs_of_which_that_holds() -> None:
+    page = " ".join((REPOSITORY / "docs" / "recipes.md").read_text().split())
+    listed = page.partition("writes a file, of these programs: ")[2].partition(".")[0]
+    named = set(listed.replace(",", "").split()) - {"and"}
+    known = {name for names in table._LOOKING for name in names.split()} | {"git"}
+    # Those that are called in two ways, by their first.
+    others = {"fdfind", "gfind", "gsdiff", "gshuf", "gsort", "gsplit", "gtar"}
+    assert named == known - others
+
+
 COMMANDS = sorted(
     [(name,) for names in table._LOOKING for name in names.split()]
     + [("git", name) for names in table._GIT for name in (*names.split(), "unheard-of")]
@@ -129,7 +158,7 @@ def spelled(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str]]:
         abbreviated = [option[:end] for end in range(3, len(option) + 1)]
         spelling = draw(st.sampled_from([word for word in abbreviated if word not in table._OTHERS]))
         words = draw(st.sampled_from([[spelling, value], [f"{spelling}={value}"]]))
-    elif len(option) == 2:
+    elif len(option) == 2 and option.startswith("-"):
         flags = draw(st.text("".join(sorted(set("abhlnqsvzHINZ0") - set(valued) - set(option))), max_size=3))
         spelling = f"-{flags}{option[1]}"
         words = draw(st.sampled_from([[spelling, value], [spelling + value], [f"{spelling}q", value]]))
