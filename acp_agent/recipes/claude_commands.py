@@ -37,7 +37,7 @@ FREE = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
 LOOKING = (
     *("git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *"),
     *("git branch --show-current", "git rev-parse *"),
-    *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*"),
+    *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*", "!git diff ..", "!git diff */.."),
 )
 """What such a command's own text may run beside its `allowed-tools`: git telling of the repository. Claude Code runs
 that unasked, and the files in circulation count on it."""

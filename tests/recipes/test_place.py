@@ -255,6 +255,12 @@ def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_p
         ("git -c alias.x=!ran log", False),
         ("git diff --no-index a b", False),
         ("git diff /etc/passwd /etc/group", False),
+        ("git diff ~/a b", False),
+        ("git diff -- ../a b", False),
+        ("git diff a/../../b c", False),
+        ("git diff .. a", False),
+        ("git diff -- ./.. a", False),
+        ("git diff main..HEAD -- a", True),
         ("ls", False),
     ],
 )

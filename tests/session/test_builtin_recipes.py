@@ -173,6 +173,8 @@ TO_LOOK = [
     "git diff --no-index README.md shop/cart.py",
     "git diff /etc/hostname README.md",
     "git diff -- ../x README.md",
+    "git diff .. README.md",
+    "git diff -- ./.. shop",
     "git -c core.pager=touch -p log",
     "git diff *",
     "git log # --oneline",
