@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from acp_agent.errors import InvalidParamsError
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ async def missing_values(
     :param command: as it is typed.
     :param missing: name and description of each, none of them empty.
     :returns: the values by name.
-    :raises ToolError: the user could not be asked, or the answer does not fit.
+    :raises InvalidParamsError: the answer does not fit: one of them is still missing, say.
+    :raises ToolError: the user could not be asked.
     """
     if questions.asks != "forms":
         return "not asked"
-    from acp_agent.tools.forms import Filled, Form, FormField, FormsUnknownError
+    from acp_agent.tools.forms import AnswerError, Filled, Form, FormField, FormsUnknownError
 
     fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     names = ", ".join(f"`{name}`" for name, _ in missing)
@@ -31,6 +33,8 @@ async def missing_values(
         answer = await questions.fill(Form(f"{command} needs {names}.", fields))
     except FormsUnknownError:
         return "not asked"
+    except AnswerError as error:
+        raise InvalidParamsError(f"{command} was not run. {error}") from error
     if not isinstance(answer, Filled):
         return "not given"
     return {name: str(value) for name, value in answer.values.items()}

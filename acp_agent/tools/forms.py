@@ -106,6 +106,10 @@ class FormsUnknownError(ToolError):
     """Whoever is to show a form does not know what that is; there may be another way to ask."""
 
 
+class AnswerError(ToolError):
+    """What came back does not fit the form that was asked."""
+
+
 class Questions(Protocol):
     """How the user can be asked. What is open when its asker is cancelled is taken down."""
 
@@ -124,7 +128,8 @@ class Questions(Protocol):
 
         :param call_id: the call in which it is asked.
         :raises FormsUnknownError: nobody knows here how to show one.
-        :raises ToolError: it could not be asked, or the answer does not fit the form.
+        :raises AnswerError: the answer does not fit the form.
+        :raises ToolError: it could not be asked.
         """
         ...
 
@@ -151,7 +156,7 @@ class Questions(Protocol):
 def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
     """An answer as it came, checked against its form. An empty text is no answer, and what was not asked is left out.
 
-    :raises ToolError: it does not fit; says which fields.
+    :raises AnswerError: it does not fit; says which fields.
     """
     values: dict[str, Value] = {}
     wrong: list[str] = []
@@ -167,7 +172,7 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
         else:
             values[each.name] = value
     if wrong:
-        raise ToolError(f"What the user entered does not fit the form: {'; '.join(wrong)}.")
+        raise AnswerError(f"What the user entered does not fit the form: {'; '.join(wrong)}.")
     return Filled(values)
 
 

@@ -53,6 +53,8 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         assert second["requestedSchema"]["required"] == ["answer_2", "answer_3"]
         fields = second["requestedSchema"]["properties"]
         assert [field["type"] for field in fields.values()] == ["string", "string", "array", "string"]
+        # What has to be answered with a text cannot be left empty.
+        assert ["minLength" in field for field in fields.values()] == [False, False, False, True]
         told = [result.text for result in results(it.server.calls[1].body)]
         assert told == [
             "Which way?\n→ Mend",

@@ -33,14 +33,20 @@ def asked_of_model(it: Stage) -> list[str]:
 
 async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with_them(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("It is."), files=FILES, trusted=True) as it:
-        asked = answers(it, accepted(branch="main"), {"action": "decline"}, {"action": "cancel"})
-        with pytest.raises(AgentError, match="`depth` is missing"):
+        asked = answers(it, accepted(branch="main", depth=""), {"action": "decline"}, {"action": "cancel"})
+        with pytest.raises(AgentError, match=r"/explain was not run.* `depth` is missing") as refused:
             await it.prompt("/explain")
+        assert refused.value.code == -32602
         [form] = asked
         assert form["message"] == "/explain needs `branch`, `depth`."
         schema = form["requestedSchema"]
         assert schema["required"] == ["branch", "depth"]
-        assert schema["properties"]["branch"]["description"] == "the branch to look at"
+        assert schema["properties"]["branch"] == {
+            "type": "string",
+            "title": "branch",
+            "description": "the branch to look at",
+            "minLength": 1,
+        }
         # Who does not answer has ended the turn, and is told why; nobody was asked for anything else.
         for _ in range(2):
             assert await it.prompt("/explain depth=deep") == {"stopReason": "end_turn"}

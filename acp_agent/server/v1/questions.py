@@ -170,9 +170,12 @@ def _field(asked: FormField) -> JsonObject:
         content.form_choice(each.value, each.title, description=each.description or None) for each in asked.choices
     ]
     default: JsonValue = [*asked.default] if isinstance(asked.default, tuple) else asked.default
+    limits = asked.limits
     match asked.kind:
         case "text" | "choice":
             kind = "string"
+            if asked.kind == "text" and asked.required and not limits.get("minLength"):
+                limits = {**limits, "minLength": 1}  # to an editor, an empty text is one that was given
         case "choices":
             kind = "array"
         case _:
@@ -183,5 +186,5 @@ def _field(asked: FormField) -> JsonObject:
         description=asked.description or None,
         default=default,
         choices=choices,
-        limits=asked.limits,
+        limits=limits,
     )
