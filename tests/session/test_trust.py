@@ -265,6 +265,12 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: P
         await it.prompt("Go on")
         assert stops.read_text().split() == ["one", "two"]
         assert len(questions(it)) == 2
+        # What has changed comes first, wherever it is.
+        told = questions(it)[1]["content"][0]["content"]["text"].splitlines()[2:]
+        assert told == [
+            "- Changed: `.acp-agent/recipes/say.md`: the command `/say`",
+            "- `.acp-agent/hooks/stop`: a program, which says itself when it is run",
+        ]
 
 
 async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_runs_and_a_removed_one_is_gone(
