@@ -19,6 +19,9 @@ from acp_agent.recipes.surroundings import CommandError, Surroundings
 _PLACEHOLDER = re.compile(r"(?P<kept>\\(?=\$(?:ARGUMENTS\b|[1-9])))?\$(?:ARGUMENTS\b|(?P<number>[1-9])(?!\d|[.,]\d))")
 _FIRST = re.compile(r"(?<!\\)\$1(?!\d|[.,]\d)")
 _COMMAND = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`")
+_UNQUOTED = re.compile(r"('[^']*'|\"[^\"]*\")|\$ARGUMENTS\b")
+_WORDS = "\0"
+"""Stands in a command for `$ARGUMENTS` outside of quotes."""
 _SHELL_SYNTAX = re.compile(r"[|&;<>$(){}\[\]*?~#!\\]|^\w+=")
 
 
@@ -89,12 +92,12 @@ def _word(words: Sequence[str], number: int) -> str:
 
 
 def _argv(command: str) -> list[str] | None:
-    """A command line that needs no shell; None for another one."""
+    """A command line that needs no shell, with `_WORDS` in it; None for another one."""
     without = "".join(part if isinstance(part, str) else "x" for part in pieces(command, positions=True))
     if _SHELL_SYNTAX.search(without):
         return None
     try:
-        return shlex.split(command) or None
+        return shlex.split(_UNQUOTED.sub(lambda found: found[1] or _WORDS, command)) or None
     except ValueError:
         return None
 
@@ -108,17 +111,30 @@ def command_failed(error: CommandError, source: str, line: int | None) -> Recipe
 def _printed(argv: Sequence[str] | None, typed: Sequence[str], around: Surroundings | None) -> str | None:
     """What a command prints; None where it does not run.
 
-    :param argv: its words, with placeholders.
+    :param argv: its words, with placeholders and `_WORDS`.
     """
     if argv is None or around is None:
         return None
-    put_in = [("".join(_put_in(word, typed)), any(_put_in_of(word, typed))) for word in argv]
+    put_in = [pair for word in argv for pair in _words_put_in(word, typed)]
     # As in a shell, a word that nothing was typed for is none.
     asked = [(word, is_typed) for word, is_typed in put_in if word]
     words = [word for word, _ in asked]
     if not words or around.refuses(words):
         return None
     return around.shell(*words, typed=[place for place, (_, is_typed) in enumerate(asked) if is_typed])
+
+
+def _words_put_in(word: str, typed: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """What a word of a command becomes, and whether somebody typed it: outside of quotes, `$ARGUMENTS` is as many words
+    as were typed, the first and the last of which go on with what stands beside it. No shell reads any of them."""
+    first, *others = word.split(_WORDS)
+    made = ["".join(_put_in(first, typed))]
+    for other in others:
+        begin, *rest = words_of(typed[0]) or [""]
+        made = [*made[:-1], made[-1] + begin, *rest]
+        made[-1] += "".join(_put_in(other, typed))
+    is_typed = bool(others and typed[0]) or any(_put_in_of(word, typed))
+    return ((one, is_typed) for one in made)
 
 
 def _put_in_of(text: str, words: Sequence[str]) -> Iterator[str]:

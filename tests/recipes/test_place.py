@@ -240,6 +240,28 @@ def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("command", "typed", "words"),
+    [
+        ("x$ARGUMENTS.", "a 'b c' d", ["xa", "b c", "d."]),
+        ("$ARGUMENTS", "-1 HEAD", ["-1", "HEAD"]),
+        ("$ARGUMENTS -- x", "", ["--", "x"]),
+        ("$1 $2 -- x", "-1", ["-1", "--", "x"]),
+        ("'$ARGUMENTS' \"$ARGUMENTS\"", "a b", ["a b", "a b"]),
+        ("$1 x$2", "'a b' c", ["a b", "xc"]),
+        ("$ARGUMENTS", "a; touch ran $(touch ran) *", ["a;", "touch", "ran", "$(touch", "ran)", "*"]),
+        ("$ARGUMENTS", "it's $1", ["it's", "$1"]),
+        ("$ARGUMENTS,$ARGUMENTS", "a b", ["a", "b,a", "b"]),
+    ],
+)
+def test_what_was_typed_is_as_many_words_of_a_command_in_claude_codes_form_as_a_shell_would_see(
+    tmp_path: Path, command: str, typed: str, words: list[str]
+) -> None:
+    made = recipe(f"Now: !`printf '%s/' {command}`", "printf *", is_template=False)
+    assert rendered(made, tmp_path, typed) == "Now: " + "".join(f"{word}/" for word in words)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
     ("command", "runs"),
     [
         ("git status", True),
