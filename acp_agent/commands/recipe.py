@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from acp_agent.app import RECIPES, RESERVED, recipe_folders, recipe_known
+from acp_agent.app import CLAUDE_COMMANDS, RECIPES, RESERVED, recipe_folders, recipe_known
 from acp_agent.commands.trust import brought_by
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.brought import project_of
-from acp_agent.config.home import PROJECT_FOLDER, project_dir
+from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER, project_dir
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
-from acp_agent.recipes.folders import MAX_DEPTH, SUFFIX, RecipeFolder, listing, unlisted
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
+from acp_agent.recipes.folders import MAX_DEPTH, SUFFIX, Form, RecipeFolder, listing, unlisted
+from acp_agent.recipes.library import NotOursError, RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
 from acp_agent.recipes.surroundings import CommandRunner
 from acp_agent.schemas import modeline, put_copy
 from acp_agent.session.trusting import advice
@@ -254,10 +254,17 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> dict[Path, RecipeError | None]:
-    """Check a file, or all that are in a folder, by the name that they have where recipes are looked for.
+    """Check a file, or all that are in a folder, by the name that they have where recipes are looked for. A folder that
+    has such places in it, such as a project's, stands for them.
 
     :returns: what there is, and what is wrong with it.
     """
+    if places := _places_in(path, folders):
+        found: dict[Path, RecipeError | None] = {}
+        for place in places:
+            of_place = _check_path(place.path, [*folders, place], known)
+            found |= {at: None if isinstance(why, NotOursError) else why for at, why in of_place.items()}
+        return found
     home = next((folder for folder in reversed(folders) if path.is_relative_to(folder.path)), None)
     wrong: dict[Path, RecipeError | None] = {}
     if path.is_dir():
@@ -279,3 +286,16 @@ def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> di
         except RecipeError as error:
             wrong[file] = error
     return wrong
+
+
+def _places_in(path: Path, folders: Iterable[RecipeFolder]) -> list[RecipeFolder]:
+    """The places for recipes, of this directory's and of a project's at the path, that are in a folder."""
+    parts: tuple[tuple[str, str, Form], ...] = (
+        (CLAUDE_FOLDER, CLAUDE_COMMANDS, "claude"),
+        (PROJECT_FOLDER, RECIPES, "recipe"),
+    )
+    places = [
+        RecipeFolder("project", (path if path.name == name else path / name) / part, form) for name, part, form in parts
+    ]
+    known = {place.path: place for place in (*places, *folders) if place.origin != "builtin"}
+    return [place for at, place in known.items() if at.is_dir() and at != path and at.is_relative_to(path)]

@@ -223,3 +223,30 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_ar
         assert part.err.startswith(f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file is named with")
     gone = await run_command(tmp_path, "recipe", "check", "nowhere.md")
     assert (gone.code, gone.out) == (1, "")
+
+
+async def test_a_project_s_folder_stands_for_the_recipes_and_commands_in_it(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    env = {"ACP_AGENT_HOME": str(tmp_path / "state")}
+    recipes = repo.path / ".acp-agent" / "recipes"
+    bad = write(recipes / "talk" / "bad.md", BROKEN)
+    compact = write(recipes / "compact.md", "No hook.\n")
+    write(recipes / "fine.md", "Fine.\n")
+    write(repo.path / "docs" / "page.md", "A page with {{ braces }}.\n")
+    limit = write(repo.path / ".claude" / "commands" / "limit.md", "---\nallowed-tools: Bash()\n---\nx\n")
+    write(repo.path / ".claude" / "commands" / "empty.md", "---\n---\n")
+    (repo.path / "docs" / "deep").mkdir()
+    whole = (3, {bad, compact, limit}, 5)
+    ours = (2, {bad, compact}, 3)
+    for cwd, named, (wrong, files, checked) in (
+        (repo.path, ".", whole),
+        (tmp_path, "shop", whole),
+        (repo.path / "docs" / "deep", "../..", whole),
+        (repo.path, ".acp-agent", ours),
+        (repo.path, ".acp-agent/recipes", ours),
+        (tmp_path, "shop/.acp-agent", ours),
+    ):
+        told = await run_command(cwd, "recipe", "check", named, env=env)
+        assert (told.code, told.out) == (1, f"{checked} checked, {wrong} wrong.\n"), (cwd, named, told.err)
+        assert all(f"acp-agent: {file}:" in told.err for file in files)
+        assert "compact.md:1: hooks: a recipe named `compact` must have" in told.err
