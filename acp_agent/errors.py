@@ -29,10 +29,15 @@ as a JSON-RPC error's `message` and in its `data.details`. This module imports n
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """What a request had too many of for the provider."""
+
+
+# A file may be a stranger's, and a terminal or an editor may obey what stands in it.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class AgentError(Exception):
@@ -231,6 +236,7 @@ def sentence(error: Exception) -> str:
 
 
 def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:
-    """Put the place in front of a message, in the form that editors make clickable (`file:line: key: message`)."""
+    """Put the place in front of a message, in the form that editors make clickable (`file:line: key: message`); without
+    the control characters that a file may bring into it."""
     place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
-    return ": ".join(part for part in (place, key, message) if part)
+    return _CONTROL.sub("\ufffd", ": ".join(part for part in (place, key, message) if part))

@@ -234,7 +234,7 @@ def _values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
         what = f" ({argument.description})" if argument.description else ""
         raise RecipeArgumentError(
             f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
-            f"begin with it, as in `/{recipe.command} {argument.name}=…`",
+            f"begin with it, as in `/{recipe.command} {argument.name}=…`, or in a terminal `--arg {argument.name}=…`",
             source=source,
         )
     return {argument.name: given.get(argument.name, argument.default or "") for argument in recipe.arguments}

@@ -43,6 +43,9 @@ def test_arguments_come_from_the_caller_then_from_defaults_and_else_are_empty() 
 def test_a_missing_required_argument_is_named_with_what_it_is_for() -> None:
     error = failure("x", Argument("branch", "the branch to review", required=True))
     assert "needs the argument `branch` (the branch to review); begin with it, as in `/note branch=…`" in str(error)
+    assert str(error).endswith(" a terminal `--arg branch=…`")
+    sign = failure("x", Argument("branch", "one\x1b[2J\x9b2J\x07 of\n\tmany", required=True))
+    assert "(one\ufffd[2J\ufffd2J\ufffd of\n\tmany)" in str(sign)
     assert render(recipe("{{ b }}", Argument("b", default="main", required=True)), {}, "") == "main"
 
 

@@ -17,7 +17,7 @@ from support.stage import Stage, conversation, stage
 EXPLAIN = """\
 ---
 arguments:
-  branch: {description: the branch to look at, required: true}
+  branch: {description: "the branch to look at \\e[31m", required: true}
   depth: {required: true}
   style: {default: short}
 ---
@@ -44,7 +44,7 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
         assert schema["properties"]["branch"] == {
             "type": "string",
             "title": "branch",
-            "description": "the branch to look at",
+            "description": "the branch to look at \ufffd[31m",
             "minLength": 1,
         }
         # Who does not answer has ended the turn, and is told why; nobody was asked for anything else.
@@ -70,8 +70,10 @@ async def test_a_form_for_arguments_ends_with_the_turn(tmp_path: Path) -> None:
 
 async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -> None:
     async with stage(tmp_path, files=FILES, trusted=True, editor=ACPX) as it:
-        with pytest.raises(AgentError, match="needs the argument `branch`"):
+        with pytest.raises(AgentError, match="needs the argument `branch`") as refused:
             await it.prompt("/explain")
+        # What a recipe says of itself is shown without what a terminal would obey.
+        assert "(the branch to look at \ufffd[31m)" in refused.value.message
 
 
 async def test_arguments_of_a_server_s_prompt_are_asked_for(tmp_path: Path) -> None:
