@@ -133,7 +133,9 @@ def encode(message: JsonValue) -> bytes:
 def classify(value: JsonValue) -> Request | Response | Rejected:
     """Say what a decoded value is. Batches are not known here: give each element on its own.
 
-    `params` may be missing or null (ACP's schema allows null), otherwise it must be an object.
+    `params` may be missing or null (ACP's schema allows null), otherwise it must be an object. No method here
+    takes the list that JSON-RPC allows; a notification with one is not answered all the same, and somebody's own method
+    is unknown first.
     """
     if not isinstance(value, dict):
         return Rejected(None, RpcError(INVALID_REQUEST, "A message must be a JSON object."))
@@ -148,6 +150,8 @@ def classify(value: JsonValue) -> Request | Response | Rejected:
         problem = '"jsonrpc" must be "2.0".'
     elif not isinstance(method, str):
         problem = '"method" must be a string.'
+    elif isinstance(params, list) and ("id" not in value or method.startswith("_")):
+        return Request(request_id, method, {}, is_notification="id" not in value)
     elif params is not None and not isinstance(params, dict):
         problem = '"params" must be an object.'
     else:

@@ -1,17 +1,20 @@
 """What an MCP server asks of the user while one of its tools runs, passed on to whoever can ask.
 
-A server's form becomes a form of ours and back; what no form can hold is refused. Knows neither the SDK nor a session.
+A server's form becomes a form of ours and back; what no form can hold is refused, and so is what none may ask: secrets.
+Knows neither the SDK nor a session.
 
-Model Context Protocol, "Elicitation".
+Model Context Protocol, "Elicitation"; Agent Client Protocol, "Elicitation", "Form mode" and "URL security".
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Awaitable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -38,6 +41,14 @@ _LIMITS: dict[FieldKind, tuple[str, ...]] = {
     "choices": ("minItems", "maxItems"),
 }
 _FORMATS = ("email", "uri", "date", "date-time")
+_SECRET = re.compile(
+    r"(?:\b(?:password|passphrase|passcode|secret|credentials?|cvv|cvc|security code|card number"
+    r"|(?:api|access|private|secret) ?key|(?:access|refresh|auth|bearer|session|api) token"
+    r"|(?:recovery|backup) codes?)|^token|^pin)$"
+)
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+_SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 T = TypeVar("T")
 Plain: TypeAlias = str | int | float | bool | list[str]
@@ -94,7 +105,7 @@ class Elicitations:
         calling, questions = self._asked()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
-        form = form_of(f"{self._server}: {clean(message)}", schema)
+        form = form_of(f"{self._server}: {_unlinked(clean(message))}", schema)
         answer = await self._answered(questions.fill(form, calling.call_id))
         if not isinstance(answer, Filled):
             return answer, {}
@@ -109,8 +120,7 @@ class Elicitations:
         calling, questions = self._asked()
         if not questions.opens_urls:
             raise ToolError("the user's editor opens no addresses")
-        if not url.lower().startswith(("https://", "http://")) or one_line(url, len(url)) != url:
-            raise ToolError("what is to be opened is no http or https address")
+        _check_address(url)
         link = Link(new_id("elicit"), f"{self._server}: {clean(message)}", url)
         answer = await self._answered(questions.visit(link, calling.call_id))
         if answer == "accepted" and server_id is not None:
@@ -164,11 +174,29 @@ class Elicitations:
         raise ToolError("the call in which this was asked has ended")
 
 
+def _check_address(url: str) -> None:
+    """See that the user may be sent to an address.
+
+    :raises ToolError: it is none, carries a login, or is one of another machine that others on the way can read.
+    """
+    try:
+        parts = urlsplit(url)
+        host, login = parts.hostname, parts.username or parts.password
+    except ValueError:
+        host, login, parts = None, None, urlsplit("")
+    if parts.scheme not in ("http", "https") or not host or one_line(url, len(url)) != url:
+        raise ToolError("what is to be opened is no http or https address")
+    if login:
+        raise ToolError("an address with a login in it is not passed on")
+    if parts.scheme == "http" and host not in _SAME_MACHINE:
+        raise ToolError("an http address of another machine is not passed on: it has to be https")
+
+
 def form_of(message: str, schema: JsonObject) -> Form:
     """A server's form as one of ours.
 
     :param schema: a flat object.
-    :raises ToolError: it holds what no form can ask.
+    :raises ToolError: it holds what no form can ask, or what none may.
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not properties:
@@ -198,10 +226,24 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
             raise ToolError(f"the field {one_line(name, 60)} is of no kind that can be asked for")
     if kind == "choices" and not choices:
         raise ToolError(f"the field {one_line(name, 60)} is of no kind that can be asked for")
+    if kind not in ("boolean", "choice", "choices") and _is_secret(name, asked):
+        raise ToolError(
+            f"the field {one_line(name, 60)} asks for a secret, which no form may; use an address (mode `url`)"
+        )
     limits = {key: asked[key] for key in _LIMITS.get(kind, ()) if _is_limit(key, asked.get(key))}
     return FormField(
         name, kind, _text(asked, "title"), _text(asked, "description"), choices, required, _default(kind, asked), limits
     )
+
+
+def _is_secret(name: str, asked: JsonObject) -> bool:
+    said = (" ".join(_WORD_ENDS.split(text)).strip().lower() for text in (name, _text(asked, "title")))
+    return asked.get("format") == "password" or any(_SECRET.search(text) for text in said)
+
+
+def _unlinked(text: str) -> str:
+    """Without what makes an editor show a link: who fills in a form is not to be led elsewhere by it."""
+    return _SCHEME.sub("", text)
 
 
 def _is_limit(key: str, value: JsonValue) -> bool:
@@ -225,7 +267,7 @@ def _choices(asked: JsonObject) -> tuple[Choice, ...]:
         values = listed if isinstance(listed, list) else []
         titles = names if isinstance(names, list) and len(names) == len(values) else list[JsonValue](values)
     return tuple(
-        Choice(value, title if isinstance(title, str) and title else value)
+        Choice(value, _unlinked(title if isinstance(title, str) and title else value))
         for value, title in zip(values, titles, strict=False)
         if isinstance(value, str)
     )
@@ -233,7 +275,7 @@ def _choices(asked: JsonObject) -> tuple[Choice, ...]:
 
 def _text(asked: JsonObject, key: str) -> str:
     value = asked.get(key)
-    return one_line(value, 500) if isinstance(value, str) else ""
+    return _unlinked(one_line(value, 500)) if isinstance(value, str) else ""
 
 
 def _default(kind: FieldKind, asked: JsonObject) -> Value | None:
