@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from support.checkout import REPOSITORY
+from support.manifests import check_tests, read_manifest
 
-MANIFEST = Path(__file__).with_name("pitfalls.yaml")
-ENTRIES: list[dict[str, Any]] = yaml.safe_load(MANIFEST.read_text("utf-8"))
+ENTRIES: list[dict[str, Any]] = read_manifest(Path(__file__).with_name("pitfalls.yaml"))
 TOPICS = 29
-
-
-@cache
-def functions_of(path: Path) -> frozenset[str]:
-    """The test functions at the top level of a file."""
-    functions = (node for node in ast.parse(path.read_text("utf-8")).body if hasattr(node, "name"))
-    return frozenset(node.name for node in functions if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["id"])
@@ -29,14 +18,7 @@ def test_a_claim_names_tests_that_exist_or_says_why_it_needs_none(entry: dict[st
     assert entry.keys() <= {"id", "claim", "editors", "tests", "not_ours"}
     assert entry["claim"].strip().endswith(".")
     assert entry.get("editors") != []
-    assert bool(entry.get("tests")) != bool(entry.get("not_ours")), "either tests or a reason"
-    named = entry.get("tests", [])
-    assert len(named) == len(set(named))
-    for node in named:
-        file, _, function = node.partition("::")
-        assert function.startswith("test_"), node
-        assert (REPOSITORY / file).is_file(), node
-        assert function in functions_of(REPOSITORY / file), node
+    check_tests(entry)
 
 
 def test_ids_are_unique_and_stand_in_the_order_of_their_topics() -> None:
