@@ -1,0 +1,80 @@
+"""The entry for the registry of ACP agents keeps the rules that its checks have."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from acp_agent import __version__
+from acp_agent.commands.editors import editors_dir
+from support.checkout import REPOSITORY
+
+FOLDER = editors_dir() / "registry" / "acp-agent"
+KEYS = {"id", "name", "version", "description", "repository", "website", "authors", "license", "distribution"}
+PLAIN = {"currentColor", "none", "inherit"}
+INITIALIZE = {
+    "protocolVersion": 1,
+    "clientInfo": {"name": "ACP Registry Validator", "version": "1.0.0"},
+    "clientCapabilities": {
+        "terminal": True,
+        "fs": {"readTextFile": True, "writeTextFile": True},
+        "_meta": {"terminal_output": True, "terminal-auth": True},
+    },
+}
+
+
+def test_the_entry_names_this_version_of_this_package_and_nothing_that_is_unknown_there() -> None:
+    entry = json.loads((FOLDER / "agent.json").read_text())
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+    assert entry.keys() <= KEYS
+    assert entry["id"] == FOLDER.name
+    assert re.fullmatch(r"[a-z][a-z0-9-]*", entry["id"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", entry["version"])
+    assert entry["version"] == __version__
+    assert (entry["license"], entry["authors"]) == (project["license"], [each["name"] for each in project["authors"]])
+    [(kind, distribution)] = entry["distribution"].items()
+    assert (kind, distribution["package"]) == ("uvx", f"{project['name']}=={__version__}")
+    # uvx starts the program that has the package's name.
+    assert list(project["scripts"]) == [project["name"]]
+
+
+def test_the_icon_is_small_and_square_and_has_no_colour_of_its_own() -> None:
+    icon = ET.parse(FOLDER / "icon.svg").getroot()
+
+    assert icon.tag == "{http://www.w3.org/2000/svg}svg"
+    assert (icon.get("width"), icon.get("height"), icon.get("viewBox")) == ("16", "16", "0 0 16 16")
+    used = [value for part in icon.iter() for name, value in part.items() if name in {"fill", "stroke"}]
+    assert "currentColor" in used
+    assert set(used) <= PLAIN
+    assert [part.tag for part in icon.iter() if part.get("style") is not None] == []
+
+
+def test_the_agent_passes_the_check_of_the_registry(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE_")}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "acp_agent"],
+        input=f"{json.dumps(request)}\n",
+        env={**env, "HOME": str(tmp_path), "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    [line] = done.stdout.splitlines()
+    result = json.loads(line)["result"]
+    kinds = {method.get("type", "agent") for method in result["authMethods"]}
+    assert kinds & {"agent", "terminal"}
+    assert all(method["id"] and method["name"] for method in result["authMethods"])
+    assert result["agentInfo"]["version"] == __version__
