@@ -113,7 +113,7 @@ def program(env: Mapping[str, str]) -> str:
     if found is None:
         raise AgentError(
             f"There is no command {NAME} beside {sys.executable} or on the PATH. Install the agent, as with "
-            "`uv tool install acp-agent` or pip, and call this again."
+            "`pipx install .` in its folder, and call this again."
         )
     return str(Path(found).absolute())
 

@@ -20,7 +20,7 @@ from support.compactions import asked_last, is_summary_request
 from support.models import Reply, model_server
 from support.repo import make_repo
 
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").glob("*.md")])
+PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").rglob("*.md")])
 FENCE = re.compile(r"^ *```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 IN_TEXT = re.compile(r"`(?:git diff \\?\| )?(?P<line>acp-agent [a-z][^`]*)`")
 SUMMARY, LONG = "A summary.", "The cart adds prices. " * 900
