@@ -14,21 +14,28 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Audio,
     CompactedBlock,
     Image,
     Message,
     Resource,
     ResourceLink,
+    Stored,
     Text,
     Thinking,
     ToolCall,
     UserPart,
+    data_length,
 )
 from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
 """What a full-size image costs with the large providers."""
+AUDIO_CHARACTERS_PER_TOKEN = 640
+"""Characters of base64: what the provider that counts most takes for MP3; WAV costs less than that."""
+LARGEST_IMAGE = 7_000_000
+"""Characters of base64 that an image takes at most when it is sent, however large it is where it is stored."""
 MESSAGE_TOKENS = 4
 """Role and separators of one message."""
 UNSURE_SHARE = 0.05
@@ -122,7 +129,13 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
         case Resource():
             if is_picture(part):
                 return IMAGE_TOKENS
+            if isinstance(part.blob, Stored):
+                # Bytes that are no text are named and not sent.
+                length = part.blob.size if part.blob.text else 0
+                return estimate_text(part.uri) + -(-length // CHARACTERS_PER_TOKEN)
             return estimate_text(part.uri) + estimate_text(part.text or part.blob or "")
+        case Audio():
+            return -(-data_length(part.data) // AUDIO_CHARACTERS_PER_TOKEN)
         case ResourceLink():
             return estimate_text(part.uri) + estimate_text(part.name)
         case CompactedBlock():
@@ -147,9 +160,11 @@ def is_picture(part: UserPart | AssistantPart) -> bool:
 def _bytes(part: UserPart | AssistantPart) -> int:
     match part:
         case Image():
-            return len(part.data)
+            return min(data_length(part.data), LARGEST_IMAGE)
+        case Audio():
+            return data_length(part.data)
         case Resource():
-            return len(part.blob or "") + _utf8(part.text or "")
+            return data_length(part.blob) + _utf8(part.text or "")
         case ToolCall():
             return _utf8(part.invalid or json.dumps(part.arguments, ensure_ascii=False))
         case Text() | Thinking():

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from acp_agent.conversation.entries import Entry
 from acp_agent.conversation.messages import (
+    Audio,
     CompactedBlock,
     Image,
     JsonValue,
@@ -32,7 +33,7 @@ def said_by(typed: Iterable[UserPart]) -> Iterator[str]:
                 yield unquote(part.uri)
             case Image():
                 yield part.uri or ""
-            case CompactedBlock():
+            case Audio() | CompactedBlock():
                 pass
             case _:
                 assert_never(part)
@@ -50,6 +51,8 @@ def texts_of(entry: Entry) -> Iterator[str]:
                 yield from _leaves(part.arguments)
             case Image():
                 yield part.uri or ""
+            case Audio():
+                pass
             case ResourceLink():
                 yield f"{part.uri} {unquote(part.uri)} {part.name} {part.title or ''} {part.description or ''}"
             case Resource():

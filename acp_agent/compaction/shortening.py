@@ -15,13 +15,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, MESSAGE_TOKENS, estimate_message
+from acp_agent.compaction.estimate import (
+    AUDIO_CHARACTERS_PER_TOKEN,
+    CHARACTERS_PER_TOKEN,
+    MESSAGE_TOKENS,
+    estimate_message,
+)
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import Rewritten
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Audio,
     CompactedBlock,
     Image,
     JsonObject,
@@ -29,12 +35,14 @@ from acp_agent.conversation.messages import (
     Message,
     Resource,
     ResourceLink,
+    Stored,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
     UserMessage,
     UserPart,
+    data_length,
 )
 
 Rewrite: TypeAlias = Rewritten
@@ -80,6 +88,10 @@ class LeftOut:
         """The line in place of an image."""
         named = f" {part.uri[:80]}" if part.uri else ""
         return f"[image{named} left out{self.where}]"
+
+    def sound(self) -> str:
+        """The line in place of a sound."""
+        return f"[sound left out{self.where}]"
 
     def file(self, part: Resource) -> str:
         """The line in place of a binary file."""
@@ -263,10 +275,20 @@ def _capped_part(part: UserPart, cap: int, left_out: LeftOut, typed: str | None)
         case Resource():
             if part.text is not None:
                 return replace(part, text=cut_middle(part.text, cap, left_out))
-            too_long = not is_image(part) and len(part.blob or "") > cap
+            too_long = not is_image(part) and _as_sent(part) > cap
             return Text(left_out.file(part)) if too_long else part
+        case Audio():
+            too_long = data_length(part.data) * CHARACTERS_PER_TOKEN > cap * AUDIO_CHARACTERS_PER_TOKEN
+            return Text(left_out.sound()) if too_long else part
         case _:
             return part
+
+
+def _as_sent(part: Resource) -> int:
+    """Characters of a file that is no text of its own; bytes that are no text are named and not sent."""
+    if isinstance(part.blob, Stored):
+        return part.blob.size if part.blob.text else 0
+    return data_length(part.blob)
 
 
 def _capped_answer(part: AssistantPart, cap: int, left_out: LeftOut) -> AssistantPart:
@@ -315,6 +337,8 @@ def _as_text(part: UserPart, left_out: LeftOut) -> str:
             return part.text
         case Image():
             return left_out.image(part)
+        case Audio():
+            return left_out.sound()
         case ResourceLink():
             return f"{part.name} ({part.uri})"
         case CompactedBlock():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from acp_agent.conversation.events import PartialAnswer, UserPrompted
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import (
+    Audio,
     Image,
     Message,
     Resource,
@@ -51,7 +52,7 @@ class Entry:
         """What a prompt adds to the context: one entry, or none for a command that the model never sees."""
         if event.sent is None:
             return (cls(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
-        typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image))
+        typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image | Audio))
         return (cls(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
 
     @property

@@ -22,6 +22,7 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Audio,
     CompactedBlock,
     Image,
     Message,
@@ -186,6 +187,8 @@ def _user_part(part: UserPart) -> tuple[str, ...]:
             return _prose(part.text)
         case Image():
             return (_image(part),)
+        case Audio():
+            return (f"A sound ({_code(part.mime_type)}).",)
         case ResourceLink():
             return (f"Attached: {_code(part.uri)}",)
         case Resource():

@@ -40,13 +40,47 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """An image; `data` is base64, `uri` says where the editor took it from."""
+class Stored:
+    """Bytes that the store keeps once, beside the logs that refer to them.
 
-    data: str
+    :ivar sha256: of the bytes, in hex; by this name they are asked for.
+    :ivar size: bytes.
+    :ivar text: whether they are UTF-8 without a zero byte, so that a model can be given them as text.
+    """
+
+    sha256: str
+    size: int
+    text: bool = False
+
+
+Data: TypeAlias = str | Stored
+"""Bytes in base64, or where they are stored."""
+
+
+def data_length(data: Data | None) -> int:
+    """Characters that it takes in base64."""
+    if isinstance(data, Stored):
+        return (data.size + 2) // 3 * 4
+    return len(data or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image; `uri` says where the editor took it from."""
+
+    data: Data
     mime_type: str
     uri: str | None = None
     type: Literal["image"] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """A sound, such as something spoken."""
+
+    data: Data
+    mime_type: str
+    type: Literal["audio"] = "audio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +98,11 @@ class ResourceLink:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A file that came along in the prompt: `text`, or `blob` in base64."""
+    """A file that came along in the prompt: `text`, or `blob`."""
 
     uri: str
     text: str | None = None
-    blob: str | None = None
+    blob: Data | None = None
     mime_type: str | None = None
     type: Literal["resource"] = "resource"
 
@@ -116,7 +150,7 @@ class ToolCall:
     type: Literal["tool_call"] = "tool_call"
 
 
-UserPart: TypeAlias = Text | Image | ResourceLink | Resource | CompactedBlock
+UserPart: TypeAlias = Text | Image | Audio | ResourceLink | Resource | CompactedBlock
 AssistantPart: TypeAlias = Text | Thinking | ToolCall
 ResultPart: TypeAlias = Text | Image
 

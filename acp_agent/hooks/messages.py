@@ -19,6 +19,7 @@ from acp_agent.conversation.messages import (
     JsonValue,
     Message,
     ResultPart,
+    Stored,
     Text,
     Thinking,
     ToolCall,
@@ -29,6 +30,8 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import HookError
 from acp_agent.llm.parts import arguments_of, result_parts, user_parts
+
+_STORED = "sha256:"
 
 
 def as_json(message: Message) -> JsonObject:
@@ -43,9 +46,9 @@ def blocks_of(message: Message) -> list[JsonObject]:
     """A message's content as blocks. What an editor attached is in them as models read it."""
     match message:
         case UserMessage():
-            return [_block(part) for part in user_parts(message.parts, images=True)]
+            return [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
         case ToolResult():
-            content: list[JsonValue] = [_block(part) for part in result_parts(message.parts, images=True)]
+            content: list[JsonValue] = [_block(part) for part in result_parts(message.parts, images=True, stored=True)]
             return [
                 {
                     "type": "tool_result",
@@ -63,14 +66,19 @@ def _block(part: Text | Image | Thinking | ToolCall) -> JsonObject:
         case Text():
             return {"type": "text", "text": part.text}
         case Image():
-            return {
-                "type": "image",
-                "source": {"type": "base64", "media_type": part.mime_type, "data": part.data},
-            }
+            return {"type": "image", "source": _source(part)}
         case Thinking():
             return {"type": "thinking", "thinking": part.text}
         case ToolCall():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
+
+
+def _source(image: Image) -> JsonObject:
+    """Where the bytes are: in here, or where they are stored, as in the API's form for files."""
+    if isinstance(image.data, Stored):
+        name = f"{_STORED}{image.data.sha256}"
+        return {"type": "file", "file_id": name, "media_type": image.mime_type, "size": image.data.size}
+    return {"type": "base64", "media_type": image.mime_type, "data": image.data}
 
 
 # --- and back ---
@@ -94,9 +102,16 @@ class _Source(_Form):
     data: str
 
 
+class _File(_Form):
+    type: Literal["file"]
+    file_id: Annotated[str, Field(pattern=f"^{_STORED}[0-9a-f]{{64}}$")]
+    media_type: str
+    size: Annotated[int, Field(ge=0)]
+
+
 class _Image(_Form):
     type: Literal["image"]
-    source: _Source
+    source: Annotated[_Source | _File, Field(discriminator="type")]
 
 
 class _Thinking(_Form):
@@ -210,4 +225,7 @@ def _result(blocks: Iterable[_Text | _Image]) -> Iterable[ResultPart]:
 
 
 def _image(block: _Image) -> Image:
-    return Image(block.source.data, block.source.media_type)
+    source = block.source
+    if isinstance(source, _File):
+        return Image(Stored(source.file_id.removeprefix(_STORED), source.size), source.media_type)
+    return Image(source.data, source.media_type)

@@ -8,7 +8,9 @@ from typing import assert_never
 
 from acp_agent.conversation.messages import (
     AssistantPart,
+    Audio,
     CompactedBlock,
+    Data,
     Image,
     Message,
     Resource,
@@ -17,6 +19,7 @@ from acp_agent.conversation.messages import (
     Thinking,
     ToolCall,
     UserPart,
+    data_length,
 )
 
 TITLE_LENGTH = 160
@@ -43,6 +46,8 @@ def part_text(part: UserPart | AssistantPart) -> str:
             return f"[thought]\n{part.text}" if part.text else "[thought, not shown by the provider]"
         case ToolCall():
             return f"[call of {part.name}]\n{arguments_text(part)}"
+        case Audio():
+            return f"[sound {part.mime_type}, {_size(part.data)}]"
         case Image():
             return f"[image {part.mime_type}, {_size(part.data)}{f', {part.uri}' if part.uri else ''}]"
         case ResourceLink():
@@ -71,6 +76,6 @@ def listed(values: Sequence[str]) -> str:
     return "\n".join(values)
 
 
-def _size(data: str) -> str:
-    size = len(data) * 3 // 4
+def _size(data: Data) -> str:
+    size = data_length(data) * 3 // 4
     return f"{size} bytes" if size < 10_000 else f"{size // 1000} kB"

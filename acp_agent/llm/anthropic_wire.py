@@ -23,6 +23,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.llm.parts import (
     arguments_of,
+    base64_of,
     newest_compacted,
     result_parts,
     user_parts,
@@ -204,7 +205,7 @@ def _mark(messages: list[JsonObject]) -> None:
 def _block(part: Text | Image) -> JsonValue:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": part.data}}
+    return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": base64_of(part)}}
 
 
 def _result(result: ToolResult, *, images: bool) -> JsonValue:

@@ -9,13 +9,14 @@ for `extra_content`. Knows neither HTTP nor the SDK.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Audio,
     Image,
     JsonObject,
     JsonValue,
@@ -28,7 +29,16 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
-from acp_agent.llm.parts import arguments_text, image_url, result_parts, tool_call, user_parts, wire_name
+from acp_agent.llm.parts import (
+    arguments_text,
+    audio_format,
+    base64_of,
+    heard_parts,
+    image_url,
+    result_parts,
+    tool_call,
+    wire_name,
+)
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
@@ -64,7 +74,7 @@ def request_body(
     :param reasoning: how the server is told how much to think.
     :param limit_field: the server's name for the upper bound of the answer.
     """
-    messages = wire_messages(request.messages, provider, images=profile.images)
+    messages = wire_messages(request.messages, provider, images=profile.images, audio=profile.audio)
     if request.system.strip():
         messages.insert(0, {"role": "system", "content": request.system})
     body: JsonObject = {
@@ -89,7 +99,9 @@ def request_body(
     return body
 
 
-def wire_messages(messages: Iterable[Message], provider: str, *, images: bool = True) -> list[JsonObject]:
+def wire_messages(
+    messages: Iterable[Message], provider: str, *, images: bool = True, audio: bool = False
+) -> list[JsonObject]:
     """Messages in their words.
 
     Neighbouring user messages become one, since chat templates of local models want turns. A tool's images follow all
@@ -97,9 +109,10 @@ def wire_messages(messages: Iterable[Message], provider: str, *, images: bool = 
 
     :param provider: see `request_body`.
     :param images: whether the model reads images.
+    :param audio: whether it takes sounds.
     """
     wire: list[JsonObject] = []
-    user: list[Text | Image] = []
+    user: list[Text | Image | Audio] = []
 
     def say() -> None:
         if user:
@@ -109,7 +122,7 @@ def wire_messages(messages: Iterable[Message], provider: str, *, images: bool = 
     for message in messages:
         match message:
             case UserMessage():
-                user += user_parts(message.parts, images=images)
+                user += heard_parts(message.parts, images=images, audio=audio)
             case AssistantMessage():
                 if (answer := _answer(message, provider)) is not None:
                     say()
@@ -124,16 +137,24 @@ def wire_messages(messages: Iterable[Message], provider: str, *, images: bool = 
     return wire
 
 
-def _content(parts: list[Text | Image]) -> JsonValue:
+def _content(parts: Sequence[Text | Image | Audio]) -> JsonValue:
     texts = [part.text for part in parts if isinstance(part, Text)]
     if len(texts) == len(parts):
         return "\n\n".join(texts)
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, Text)
-        else {"type": "image_url", "image_url": {"url": image_url(part)}}
-        for part in parts
-    ]
+    return [_block(part) for part in parts]
+
+
+def _block(part: Text | Image | Audio) -> JsonValue:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": image_url(part)}}
+        case Audio():
+            return {
+                "type": "input_audio",
+                "input_audio": {"data": base64_of(part), "format": audio_format(part.mime_type)},
+            }
 
 
 def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:

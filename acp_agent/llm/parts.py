@@ -10,10 +10,12 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeVar
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Audio,
     CompactedBlock,
     Image,
     JsonObject,
@@ -21,6 +23,7 @@ from acp_agent.conversation.messages import (
     Resource,
     ResourceLink,
     ResultPart,
+    Stored,
     Text,
     ToolCall,
     ToolResult,
@@ -28,24 +31,48 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.llm.json_access import parse_object
+from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import ModelRequest
 
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
 EMPTY = "(empty)"
 """Stands where a message or a result says nothing: no provider takes an empty one."""
 
 
-def user_parts(parts: Iterable[UserPart], *, images: bool) -> list[Text | Image]:
+def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
     """A user's message in text and images, never empty and without blank texts.
 
     :param images: whether the model reads images; where it does not, a line says what was left out.
+    :param stored: whether images whose bytes are kept elsewhere are taken as they are.
     """
-    return _never_empty([_readable(part, images=images) for part in parts])
+    return _never_empty([_readable(part, images=images, stored=stored) for part in parts])
 
 
-def result_parts(parts: Iterable[ResultPart], *, images: bool) -> list[Text | Image]:
+def heard_parts(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list[Text | Image | Audio]:
+    """The same for a wire form that has sounds.
+
+    :param audio: whether the model takes sounds.
+    """
+    return _never_empty(
+        [
+            part
+            if isinstance(part, Audio) and audio and audio_format(part.mime_type) and isinstance(part.data, str)
+            else _readable(part, images=images)
+            for part in parts
+        ]
+    )
+
+
+def result_parts(parts: Iterable[ResultPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
     """A tool's result likewise."""
-    return _never_empty([_readable(part, images=images) for part in parts])
+    return _never_empty([_readable(part, images=images, stored=stored) for part in parts])
 
 
 def newest_compacted(messages: Iterable[Message], provider: str) -> CompactedBlock | None:
@@ -98,7 +125,18 @@ def tool_call(call_id: str, name: str, arguments: str, given: JsonObject | None 
 
 def image_url(image: Image) -> str:
     """An image as a data URL."""
-    return f"data:{image.mime_type};base64,{image.data}"
+    return f"data:{image.mime_type};base64,{base64_of(image)}"
+
+
+def base64_of(part: Image | Audio) -> str:
+    """The bytes of what is sent; see `user_parts`, which lets none through that is stored elsewhere."""
+    assert isinstance(part.data, str)
+    return part.data
+
+
+def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
+    """The name that OpenAI's APIs have for a sound's type; None for one that they do not take."""
+    return _AUDIO_FORMATS.get(mime_type.partition(";")[0].strip().lower())
 
 
 def estimated_tokens(text_length: int) -> int:
@@ -110,9 +148,9 @@ def message_length(message: Message) -> int:
     """Characters of a message as a model reads it; an image counts as 6,000."""
     match message:
         case UserMessage():
-            return sum(_length(part) for part in user_parts(message.parts, images=True))
+            return sum(_length(part) for part in user_parts(message.parts, images=True, stored=True))
         case ToolResult():
-            return sum(_length(part) for part in result_parts(message.parts, images=True))
+            return sum(_length(part) for part in result_parts(message.parts, images=True, stored=True))
         case AssistantMessage():
             return sum(
                 len(part.name) + len(arguments_text(part)) if isinstance(part, ToolCall) else len(part.text)
@@ -130,26 +168,33 @@ def _length(part: Text | Image) -> int:
     return len(part.text) if isinstance(part, Text) else 6000
 
 
-def _never_empty(parts: list[Text | Image]) -> list[Text | Image]:
-    kept = [part for part in parts if isinstance(part, Image) or part.text.strip()]
+_Readable = TypeVar("_Readable", bound=Text | Image | Audio)
+
+
+def _never_empty(parts: Sequence[_Readable]) -> list[_Readable | Text]:
+    kept: list[_Readable | Text] = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
     return kept or [Text(EMPTY)]
 
 
-def _readable(part: UserPart, *, images: bool) -> Text | Image:
+def _readable(part: UserPart, *, images: bool, stored: bool = False) -> Text | Image:
     match part:
         case Text():
             return part
         case CompactedBlock():
             return Text(part.text)
         case Image():
-            return _image(part, images=images)
+            return _image(part, images=images, stored=stored)
+        case Audio():
+            return Text(f"[sound ({part.mime_type}) left out: this model does not take it]")
         case ResourceLink():
             return Text(_link(part))
         case Resource():
-            return _resource(part, images=images)
+            return _resource(part, images=images, stored=stored)
 
 
-def _image(part: Image, *, images: bool) -> Text | Image:
+def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
+    if images and isinstance(part.data, Stored) and not stored:
+        return Text(f"[image{_of(part.uri)} left out: it is kept elsewhere]")
     if images and part.mime_type in IMAGE_TYPES and part.data:
         return part
     reason = "this model does not read images" if not images else f"{part.mime_type} is not a type that models read"
@@ -171,13 +216,13 @@ def _link(part: ResourceLink) -> str:
     return f"[link: {' | '.join(described)}]"
 
 
-def _resource(part: Resource, *, images: bool) -> Text | Image:
+def _resource(part: Resource, *, images: bool, stored: bool) -> Text | Image:
     kind = f' type="{part.mime_type}"' if part.mime_type else ""
     if part.text is not None:
         return Text(f'<file uri="{part.uri}"{kind}>\n{part.text}\n</file>')
     if part.mime_type in IMAGE_TYPES and part.blob:
-        return _image(Image(part.blob, part.mime_type, part.uri), images=images)
-    decoded = _decoded(part.blob or "")
+        return _image(Image(part.blob, part.mime_type, part.uri), images=images, stored=stored)
+    decoded = _decoded(part.blob or "") if not isinstance(part.blob, Stored) else None
     if decoded is not None:
         return Text(f'<file uri="{part.uri}"{kind}>\n{decoded}\n</file>')
     return Text(f"[file {part.uri} left out: it is binary{f' ({part.mime_type})' if part.mime_type else ''}]")

@@ -7,6 +7,11 @@ request in a long-context tier costs more than `cost` says. Knows no provider an
 Images and bytes of a request, from the providers' pages on images: Claude takes 100 images with a window of 200,000
 tokens and 600 with a larger one, in 32 MB; OpenAI 500 in 50 MB (its page says 1,500 in 512 MB since 2026, but gateways
 and older models keep to the lower ones); Gemini 3,600 in 20 MB of inline data. Each megabyte is 10^6 bytes here.
+
+One image, from the same pages: Claude reads 1,568 pixels of the longer side, its newer models more, and refuses above
+8,000, or above 2,000 where a request has more than 20 images; 5 MB wherever it is served. OpenAI fits an image into a
+square of 2,048. Gemini reads up to 3,072, and no GIF. Sounds: OpenAI's audio models and Gemini, over Chat Completions,
+as WAV or MP3.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
 DEFAULT_MAX_IMAGES = 20
 DEFAULT_MAX_REQUEST_BYTES = 20_000_000
+DEFAULT_IMAGE_EDGE = 2_048
+DEFAULT_IMAGE_CHARACTERS = 5_000_000
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _K = 1_000
 _M = 1_000_000
 _EXTENDED = "[1m]"
@@ -48,23 +56,32 @@ class ModelProfile:
     :ivar context_window: tokens of the whole window.
     :ivar max_output_tokens: most tokens of one answer, thinking included.
     :ivar images: whether it reads images.
+    :ivar audio: whether it takes sounds, where its provider's API has them.
     :ivar thinking: how it is told to think.
     :ivar least_effort: for `effort`: the value nearest to not thinking at all.
     :ivar prices: None where unknown.
     :ivar listed: whether the table knows the model.
     :ivar max_images: most images of one request, those in tools' results and in earlier turns included.
     :ivar max_request_bytes: most bytes of one request's body, with the images in base64.
+    :ivar image_edge: pixels of an image's longer side, above which it is scaled: the provider would do that itself, or
+        refuse it.
+    :ivar image_characters: most characters of one image in base64.
+    :ivar image_types: types of images that its API takes.
     """
 
     context_window: int = DEFAULT_WINDOW
     max_output_tokens: int = DEFAULT_MAX_OUTPUT
     images: bool = True
+    audio: bool = False
     thinking: ThinkingKind = "none"
     least_effort: str = "low"
     prices: Prices | None = None
     listed: bool = True
     max_images: int = DEFAULT_MAX_IMAGES
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    image_edge: int = DEFAULT_IMAGE_EDGE
+    image_characters: int = DEFAULT_IMAGE_CHARACTERS
+    image_types: frozenset[str] = IMAGE_TYPES
 
     def with_settings(self, settings: ModelSettings | None) -> ModelProfile:
         """This profile with what the user knows: limits of answers and prices in place of the table's, the window only
@@ -144,7 +161,13 @@ def _claude(
     prices = Prices(price_in, price_in * 0.1, price_in * 1.25 if write is None else write, price_out)
     images = _claude_images(window)
     return ModelProfile(
-        window, output, thinking=thinking, prices=prices, max_images=images, max_request_bytes=32_000_000
+        window,
+        output,
+        thinking=thinking,
+        prices=prices,
+        max_images=images,
+        max_request_bytes=32_000_000,
+        image_edge=1_568 if window <= 200 * _K else 2_000,
     )
 
 
@@ -159,13 +182,23 @@ def _openai(
         prices=Prices(price_in, cached, write or price_in, price_out),
         max_images=500,
         max_request_bytes=50_000_000,
+        image_characters=20_000_000,
     )
 
 
 def _gemini(price_in: float, cached: float, price_out: float, output: int = 65_536) -> ModelProfile:
     thinking: ThinkingKind = "effort" if output > 8_192 else "none"
     prices = Prices(price_in, cached, price_in, price_out)
-    return ModelProfile(1_048_576, output, thinking=thinking, prices=prices, max_images=3_600)
+    return ModelProfile(
+        1_048_576,
+        output,
+        audio=True,
+        thinking=thinking,
+        prices=prices,
+        max_images=3_600,
+        image_edge=3_072,
+        image_types=IMAGE_TYPES - {"image/gif"},
+    )
 
 
 _GPT5 = (400 * _K, 128 * _K)
@@ -198,7 +231,11 @@ _TABLE: dict[str, ModelProfile] = {
     "gpt-4": replace(_openai(8_192, 4_096, 30, 30, 60), images=False),
     "gpt-4-turbo": _openai(128 * _K, 4_096, 10, 10, 30),
     "gpt-4o": _openai(128 * _K, 16_384, 2.5, 1.25, 10),
+    "gpt-4o-audio": replace(_openai(128 * _K, 16_384, 2.5, 2.5, 10), images=False, audio=True),
     "gpt-4o-mini": _openai(128 * _K, 16_384, 0.15, 0.075, 0.6),
+    "gpt-4o-mini-audio": replace(_openai(128 * _K, 16_384, 0.15, 0.15, 0.6), images=False, audio=True),
+    "gpt-audio": replace(_openai(128 * _K, 16_384, 2.5, 2.5, 10), images=False, audio=True),
+    "gpt-audio-mini": replace(_openai(128 * _K, 16_384, 0.6, 0.6, 2.4), images=False, audio=True),
     "gpt-4.1": _openai(1_047_576, 32_768, 2, 0.5, 8),
     "gpt-4.1-mini": _openai(1_047_576, 32_768, 0.4, 0.1, 1.6),
     "gpt-4.1-nano": _openai(1_047_576, 32_768, 0.1, 0.025, 0.4),

@@ -145,6 +145,8 @@ class Registry:
         known = profile(name)
         if provider not in _PRICED:
             known = replace(known, prices=None)
+        if _kind(self._settings.providers.get(provider), _BUILT_IN.get(provider)) != "openai-chat":
+            known = replace(known, audio=False)
         known = known.with_settings(self._settings.models.get(model))
         return replace(
             known,

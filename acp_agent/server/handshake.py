@@ -45,7 +45,7 @@ def initialize_result() -> JsonObject:
     return results.initialize_result(
         agent_capabilities=results.agent_capabilities(
             load_session=True,
-            prompt=("image", "embeddedContext"),
+            prompt=("image", "audio", "embeddedContext"),
             mcp=("http", "sse"),
             session=("list", "delete", "additionalDirectories", "resume", "close"),
         ),

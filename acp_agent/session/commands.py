@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config import Settings
-from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import Audio, CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
 from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.events import event_name
@@ -221,5 +221,5 @@ def _as_text(part: UserPart) -> str:
             return part.text
         case ResourceLink() | Resource():
             return part.uri
-        case Image() | CompactedBlock():
+        case Image() | Audio() | CompactedBlock():
             return ""

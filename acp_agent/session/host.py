@@ -32,6 +32,7 @@ from acp_agent.errors import AgentError, ContextOverflowError, OverflowLimit
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.session.archive import SessionArchive
+from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.loading import load_for_a_turn
@@ -54,6 +55,7 @@ from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import AgentSaid, Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
+    from acp_agent.llm.registry import Registry
     from acp_agent.recipes.library import RecipeLibrary
     from acp_agent.recipes.model import Recipe
     from acp_agent.recipes.surroundings import Surroundings
@@ -85,6 +87,7 @@ class SessionHost:
     :ivar recipes: those of its directory.
     :ivar mcp: its MCP servers.
     :ivar trace: W3C trace context of the prompt that is being answered.
+    :ivar attachments: the bytes that its log refers to.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
     """
 
@@ -105,7 +108,8 @@ class SessionHost:
         self.settings = settings
         self.source: Source = source
         self._directories = tuple(directories)
-        self.models = SessionModels(services.models(settings))
+        self.attachments = Attachments(services.store, session_id)
+        self.models = self._made_models(services.models(settings))
         self.run = RunSettings(self)
         tools = ToolRegistry(chain(services.tools, question_tools(client.questions.asks)))
         self.mcp = SessionMcp(self, tools, mcp_servers, self._directories)
@@ -340,12 +344,15 @@ class SessionHost:
         await self.give_up()
         # It knows the models by which it was asked last, and what has failed with them.
         self.__dict__.pop("compaction", None)
-        former, self.models = self.models, SessionModels(self._services.models(settings))
+        former, self.models = self.models, self._made_models(self._services.models(settings))
         self.settings, self._asked, self._doubted = settings, None, False
         if self._tasks is not None:
             self.models.run_in(self._tasks)
         await former.aclose()
         await self.show(OptionsUpdated(await self.options()))
+
+    def _made_models(self, registry: Registry) -> SessionModels:
+        return SessionModels(registry, resolve=self.attachments.resolved)
 
     async def options(self) -> tuple[Option, ...]:
         """What may be chosen, and what is, for menus."""

@@ -15,9 +15,10 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.errors import ModelAuthError
-from acp_agent.llm.profiles import DEFAULT_WINDOW
+from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
+from acp_agent.session.attaching import Resolve, attaching
 from acp_agent.session.learned import LearnedWindow
 
 TURN_WAIT = 0.35
@@ -38,6 +39,7 @@ class ActiveModel:
     :ivar max_output_tokens: upper bound of one answer.
     :ivar max_images: images that one request may hold.
     :ivar max_bytes: bytes that one request may hold.
+    :ivar profile: what else is known of it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ActiveModel:
     max_output_tokens: int
     max_images: int
     max_bytes: int
+    profile: ModelProfile
 
     @property
     def native(self) -> NativeCompaction | None:
@@ -60,10 +63,12 @@ class SessionModels:
     """Resolves names to models, and remembers those that were used.
 
     :param first_wait: seconds that the first use of a model waits for the provider's word on its window.
+    :param resolve: puts what messages refer to into a request; None sends requests as they are.
     """
 
-    def __init__(self, registry: Registry, first_wait: float = 3.0) -> None:
+    def __init__(self, registry: Registry, first_wait: float = 3.0, resolve: Resolve | None = None) -> None:
         self._registry = registry
+        self._resolve = resolve
         self._first_wait = first_wait
         self._used: dict[str, ActiveModel] = {}
         self._default: str | None = None
@@ -132,16 +137,20 @@ class SessionModels:
         known = resolved.profile
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
+        provider = resolved.provider
+        if self._resolve is not None:
+            provider = attaching(provider, known, self._resolve)
         return ActiveModel(
             name,
             resolved.id,
-            resolved.provider,
+            provider,
             budget,
             learned.is_guess(stated) or (not known.listed and window == DEFAULT_WINDOW),
             learned.rate,
             learned.longest(output),
             known.max_images,
             known.max_request_bytes,
+            known,
         )
 
     async def _ask_again(self, names: Iterable[str], wait: float) -> None:

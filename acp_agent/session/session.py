@@ -212,7 +212,7 @@ class Session:
     async def replay(self, events: AsyncIterator[LoggedEvent]) -> None:
         """Show the whole log."""
         async for update in replay(events, self._turns.view_of):
-            await self.host.show(update)
+            await self.host.show(await self.host.attachments.shown(update))
 
 
 def _over(ticket: Ticket) -> TurnOver:

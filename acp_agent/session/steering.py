@@ -62,6 +62,8 @@ class Steering:
         host, parts = self._host, ticket.parts
         try:
             sent, kept = await host.mcp.sent(parts), ""
+            active = await host.models.active(host.model)
+            await host.attachments.check(parts if sent is None else sent, active.profile, active.name)
             hooked = await host.hooks.user_message(text_of(sent or parts))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):

@@ -183,16 +183,17 @@ class SessionTurns:
     async def _ask_model(self, run: RecipeRun | None, parts: tuple[UserPart, ...]) -> StopReason:
         host = self._host
         try:
-            await host.models.active(host.model)
+            active = await host.models.active(host.model)
             await host.mcp.renew()
             sent = (
                 await host.mcp.sent(parts)
                 if run is None
                 else (Text(await run.rendered(around=host.surroundings(run.recipe))), *run.attachments)
             )
+            await host.attachments.check(parts if sent is None else sent, active.profile, active.name)
         except AgentError:
-            # No model is set, or the recipe is broken. The prompt is kept, but does not enter the context: it can be
-            # sent again unchanged.
+            # No model is set, the recipe is broken, or the model cannot be given what is attached. The prompt is kept,
+            # but does not enter the context: it can be sent again unchanged.
             await self._take(_prompted(parts, (), run))
             raise
         hooked = await host.hooks.user_message(text_of(sent or parts))

@@ -98,4 +98,43 @@ def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists)
+def _m4_blobs(connection: sqlite3.Connection) -> None:
+    # Bytes that events refer to, once each. Whichever way an event comes into a log, what it refers to is used by that
+    # session from then on, and stays until the last such session is deleted.
+    connection.execute("CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT")
+    connection.execute(
+        """
+        CREATE TABLE blob_uses (
+            session INTEGER NOT NULL REFERENCES sessions (id),
+            sha256 TEXT NOT NULL REFERENCES blobs (sha256),
+            PRIMARY KEY (session, sha256)
+        ) STRICT, WITHOUT ROWID
+        """
+    )
+    connection.execute("CREATE INDEX blob_uses_of ON blob_uses (sha256)")
+    connection.execute(
+        """
+        CREATE TRIGGER events_use_blobs AFTER INSERT ON events WHEN instr(NEW.data, '"sha256"')
+        BEGIN
+            INSERT OR IGNORE INTO blob_uses
+            SELECT NEW.session, blobs.sha256 FROM json_tree(NEW.data) AS node JOIN blobs ON blobs.sha256 = node.value
+            WHERE node.key = 'sha256' AND node.type = 'text';
+        END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER blobs_are_final BEFORE UPDATE ON blobs
+        BEGIN SELECT RAISE(ABORT, 'a blob is named by what it is'); END
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER blobs_go_with_their_last_session AFTER DELETE ON blob_uses
+        WHEN NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = OLD.sha256)
+        BEGIN DELETE FROM blobs WHERE sha256 = OLD.sha256; END
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs)

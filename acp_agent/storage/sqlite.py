@@ -11,7 +11,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -42,6 +42,7 @@ _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
 
+_READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
 _NEIGHBOUR = f"""
     SELECT {{which}}(seq) FROM events
     WHERE session = ? AND seq {{side}} ? AND kind IN ({", ".join(f"'{kind}'" for kind in MESSAGE_KINDS)})
@@ -149,6 +150,13 @@ class SqliteStore:
         :raises SessionNotFoundError: no such session.
         """
         return await self._run(_read_seqs, session_id, tuple(seqs))
+
+    async def blobs(self, session_id: str, digests: Collection[str]) -> dict[str, bytes]:
+        """Bytes that the session's events refer to; see `SessionStore.blobs`.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        return await self._run(_read_blobs, session_id, tuple(digests))
 
     async def neighbours(self, session_id: str, seq: int) -> tuple[int | None, int | None]:
         """Places of the last message before and the first one behind a place.
@@ -272,6 +280,13 @@ def _read_seqs(connection: sqlite3.Connection, session_id: str, seqs: tuple[int,
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
         return tuple(read_some(connection, session, sorted({seq for seq in seqs if 1 <= seq <= head})))
+
+
+def _read_blobs(connection: sqlite3.Connection, session_id: str, digests: tuple[str, ...]) -> dict[str, bytes]:
+    with transaction(connection, "DEFERRED"):
+        session, _, _ = find(connection, session_id)
+        rows = (connection.execute(_READ_BLOB, (session, storable(digest))).fetchone() for digest in digests)
+        return dict(row for row in rows if row is not None)
 
 
 def _read_neighbours(connection: sqlite3.Connection, session_id: str, seq: int) -> tuple[int | None, int | None]:

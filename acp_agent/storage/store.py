@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -138,6 +138,16 @@ class SessionStore(Protocol):
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         """The entries at these places, in order and once each, without those that do not exist.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        ...
+
+    async def blobs(self, session_id: str, digests: Collection[str]) -> dict[str, bytes]:
+        """Bytes that the session's events refer to, by their SHA-256; without those that it does not refer to.
+
+        Large bytes in events that are appended (see `put_away`) are kept once for all sessions, and what `append` and
+        every reader return refers to them. They go with the last session whose log refers to them.
 
         :raises SessionNotFoundError: no such session.
         """

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
+from acp_agent.conversation.attachments import put_away
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
 from acp_agent.errors import InvalidParamsError, SessionConflictError, StorageError
@@ -18,11 +20,13 @@ from acp_agent.storage.folding import changes_fold, fold_from
 from acp_agent.storage.rows import find, storable
 from acp_agent.storage.search import forget
 
+_Row: TypeAlias = tuple[int, int, str, str]
 _INSERT_SESSION = """
     INSERT INTO sessions (session_id, cwd, additional_directories, title, created_at, updated_at, head, context_from)
     VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (session_id) DO NOTHING RETURNING id
 """
 _INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+_INSERT_BLOB = "INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)"
 _ADVANCE = """
     UPDATE sessions
     SET head = ?, updated_at = ?, title = coalesce(?, title),
@@ -56,10 +60,10 @@ def create(
     events: tuple[Event, ...],
 ) -> tuple[LoggedEvent, ...]:
     """See `SessionStore.create`."""
-    logged, rows = _numbered(0, events)
+    logged, rows, blobs = _numbered(0, events)
     with transaction(connection):
         session = _insert(connection, session_id, cwd, additional_directories, _title(logged), len(logged))
-        connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
+        _insert_events(connection, session, rows, blobs)
         _move_fold(connection, session, logged)
     return logged
 
@@ -74,7 +78,7 @@ def fork(
     events: tuple[Event, ...],
 ) -> tuple[LoggedEvent, ...]:
     """See `SessionStore.fork`. The entries are copied as they stand, without being read."""
-    logged, rows = _numbered(at, events)
+    logged, rows, blobs = _numbered(at, events)
     with transaction(connection):
         source, head, _ = find(connection, session_id)
         if not 1 <= at <= head:
@@ -86,7 +90,7 @@ def fork(
         title = _title((*before, *logged))
         session = _insert(connection, new_id, cwd, additional_directories, title, at + len(logged))
         connection.execute(_COPY_EVENTS, (session, source, at))
-        connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
+        _insert_events(connection, session, rows, blobs)
         place = fold_from(connection, session, at + len(logged))
         connection.execute(_SET_FOLD, (place, session))
     return logged
@@ -118,7 +122,7 @@ def append(
 ) -> tuple[LoggedEvent, ...]:
     """See `SessionStore.append`."""
     # Encoded before the lock is taken, which other processes wait for.
-    logged, rows = _numbered(expected, events)
+    logged, rows, blobs = _numbered(expected, events)
     head = expected + len(logged)
     with transaction(connection):
         values = (head, _now(), _title(logged), _directories(logged), storable(session_id), expected)
@@ -129,7 +133,7 @@ def append(
                 f"Session {session_id!r} went on elsewhere: its log ends at entry {head}, not at {expected}. "
                 "Load the session again and repeat what you asked for. Nothing was written."
             )
-        connection.executemany(_INSERT_EVENT, ((session[0], *row) for row in rows))
+        _insert_events(connection, session[0], rows, blobs)
         _move_fold(connection, session[0], logged)
     return logged
 
@@ -151,7 +155,16 @@ def bury(connection: sqlite3.Connection, session_id: str) -> bool:
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
         if buried is not None:
             connection.execute("DELETE FROM events WHERE session = ?", buried)
+            connection.execute("DELETE FROM blob_uses WHERE session = ?", buried)
     return buried is not None
+
+
+def _insert_events(
+    connection: sqlite3.Connection, session: int, rows: Iterable[_Row], blobs: Mapping[str, bytes]
+) -> None:
+    """Bytes first: what an event refers to is marked as used when it comes into the table."""
+    connection.executemany(_INSERT_BLOB, blobs.items())
+    connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
 
 
 def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[LoggedEvent, ...]) -> None:
@@ -163,17 +176,19 @@ def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[Logge
 
 def _numbered(
     head: int, events: tuple[Event, ...]
-) -> tuple[tuple[LoggedEvent, ...], tuple[tuple[int, int, str, str], ...]]:
-    """The events in their places, as a later reader will find them, and their rows."""
+) -> tuple[tuple[LoggedEvent, ...], tuple[_Row, ...], dict[str, bytes]]:
+    """The events in their places, as a later reader will find them, their rows, and the bytes that they refer to."""
     moment = _now()
     logged: list[LoggedEvent] = []
-    rows: list[tuple[int, int, str, str]] = []
-    for seq, event in enumerate(events, head + 1):
+    rows: list[_Row] = []
+    blobs: dict[str, bytes] = {}
+    for seq, whole in enumerate(events, head + 1):
+        event = put_away(whole, blobs)
         data = encode(event)
         # This character may stand for something that the codec could not store.
         logged.append(LoggedEvent(seq, moment, decode(event.kind, data) if "\ufffd" in data else event))
         rows.append((seq, moment, event.kind, data))
-    return tuple(logged), tuple(rows)
+    return tuple(logged), tuple(rows), blobs
 
 
 def _title(logged: tuple[LoggedEvent, ...]) -> str | None:

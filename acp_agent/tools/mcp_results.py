@@ -57,7 +57,7 @@ def _result_part(block: JsonObject) -> ResultPart:
             resource = _resource(_object(block.get("resource")), "")
             if resource.text is not None:
                 return Text(f"{resource.uri}:\n{resource.text}")
-            if resource.blob and (resource.mime_type or "").startswith("image/"):
+            if isinstance(resource.blob, str) and resource.blob and (resource.mime_type or "").startswith("image/"):
                 return _image(resource.blob, resource.mime_type or "", resource.uri)
             return Text(f"[{resource.uri} left out: it is binary ({resource.mime_type or 'of no known type'})]")
         case "resource_link":

@@ -22,7 +22,7 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResourceLink, Text, ToolCall
+from acp_agent.conversation.messages import Audio, Image, JsonObject, JsonValue, Resource, ResourceLink, Text, ToolCall
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Archive, Environment, Hit
@@ -204,6 +204,8 @@ def _part(part: object) -> str:
             return f"[link to {part.name}: {part.uri}]"
         case Resource():
             return f"[{part.uri}]\n{part.text or '(no text)'}"
+        case Audio():
+            return "[sound]"
         case Image():
             return f"[image {part.uri}]" if part.uri else "[image]"
         case _:

@@ -47,7 +47,7 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "resume": {},
             "close": {},
         }
-        assert capabilities["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
+        assert capabilities["promptCapabilities"] == {"image": True, "audio": True, "embeddedContext": True}
         assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"
         assert agent.initialized["agentInfo"]["name"] == "acp-agent"
 

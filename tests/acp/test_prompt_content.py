@@ -89,7 +89,7 @@ async def test_what_is_no_prompt_is_invalid_and_never_reaches_the_model(tmp_path
         [{"type": "text"}],
         [{"text": "Hi"}],
         [{"type": "hologram", "text": "Hi"}],
-        [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}],
+        [{"type": "audio", "data": 3, "mimeType": "audio/wav"}],
         [{"type": "image", "data": 3, "mimeType": "image/png"}],
         [7],
     ]
@@ -113,12 +113,13 @@ async def test_lone_surrogates_and_control_characters_are_answered_kept_and_repl
 
 
 async def test_a_line_of_20_mib_is_a_prompt_like_any_other(tmp_path: Path) -> None:
-    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(15 << 20)).decode()
+    words = base64.b64encode(b"\0A tome." * (15 << 17)).decode()
     async with stage(tmp_path, Reply("Large."), dialect="anthropic") as it:
-        prompt = [text("Look: "), {"type": "image", "data": picture, "mimeType": "image/png"}]
+        book = {"uri": "file:///shop/book", "blob": words, "mimeType": "application/x-book"}
+        prompt = [text("Look: "), {"type": "resource", "resource": book}]
         assert await it.prompt(prompt, timeout=40) == {"stopReason": "end_turn"}
         assert max(len(line.raw) for line in it.agent.sent) > 20 << 20
-        assert len(str(it.server.calls[0].body)) > 20 << 20
+        assert "file:///shop/book left out: it is binary" in str(it.server.calls[0].body)
         assert it.agent.text() == "Large."
         # Going back, a line stays below what editors take.
         async with it.restarted() as later:

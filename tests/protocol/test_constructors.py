@@ -48,6 +48,7 @@ UPDATES: list[JsonObject] = [
     u.user_message_chunk(TEXT, message_id="m"),
     u.user_message_chunk(c.image_content("aGk=", "image/png")),
     u.user_message_chunk(c.image_content("aGk=", "image/png", uri="file:///a.png")),
+    u.user_message_chunk(c.audio_content("aGk=", "audio/wav")),
     u.user_message_chunk(c.resource_link("file:///a", "a")),
     u.user_message_chunk(
         c.resource_link("file:///a", "a", mime_type="text/plain", title="A", description="an a", size=3)

@@ -54,6 +54,14 @@ def image_content(data: str, mime_type: str, *, uri: str | None = None) -> JsonO
     return {"type": "image", "data": data, "mimeType": mime_type, **given(uri=uri)}
 
 
+def audio_content(data: str, mime_type: str) -> JsonObject:
+    """A sound.
+
+    :param data: base64.
+    """
+    return {"type": "audio", "data": data, "mimeType": mime_type}
+
+
 def resource_link(
     uri: str,
     name: str,

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import (
+    Audio,
+    CompactedBlock,
+    Data,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    UserPart,
+    data_length,
+)
 from acp_agent.errors import InvalidParamsError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content
@@ -38,9 +48,7 @@ def _part(block: ContentBlock) -> UserPart:
         case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
             return Resource(resource.uri, blob=resource.blob, mime_type=resource.mime_type)
         case v1.AudioContent():
-            raise InvalidParamsError(
-                "This agent does not take audio, and does not say that it does. Send the words as text instead."
-            )
+            return Audio(block.data, block.mime_type)
         case _:
             raise InvalidParamsError("session/prompt: a content block of an unknown kind")
 
@@ -48,14 +56,18 @@ def _part(block: ContentBlock) -> UserPart:
 def block_from_part(part: UserPart) -> JsonObject:
     """The block that a part came from; a few words in place of one that is larger than what editors take in a line."""
     match part:
-        case Image() if len(part.data) > MAX_DATA:
-            return content.text_content(f"[{part.uri or 'a picture'}: too large to be shown again]")
-        case Resource() if len(part.blob or "") > MAX_DATA:
-            return content.text_content(f"[{part.uri}: too large to be shown again]")
+        case Image() if missing := _missing(part.data):
+            return content.text_content(f"[{part.uri or 'a picture'}: {missing}]")
+        case Audio() if missing := _missing(part.data):
+            return content.text_content(f"[a sound: {missing}]")
+        case Resource() if part.text is None and (missing := _missing(part.blob or "")):
+            return content.text_content(f"[{part.uri}: {missing}]")
         case Text() | CompactedBlock():
             return content.text_content(cut(part.text))
+        case Audio():
+            return content.audio_content(_base64(part.data), part.mime_type)
         case Image():
-            return content.image_content(part.data, part.mime_type, uri=part.uri)
+            return content.image_content(_base64(part.data), part.mime_type, uri=part.uri)
         case ResourceLink():
             return content.resource_link(
                 part.uri,
@@ -68,6 +80,18 @@ def block_from_part(part: UserPart) -> JsonObject:
         case Resource():
             if part.text is not None:
                 return content.text_resource(part.uri, cut(part.text), mime_type=part.mime_type)
-            return content.blob_resource(part.uri, part.blob or "", mime_type=part.mime_type)
+            return content.blob_resource(part.uri, _base64(part.blob or ""), mime_type=part.mime_type)
         case _:
             assert_never(part)
+
+
+def _missing(data: Data) -> str:
+    """Why bytes are not shown; empty where they are."""
+    if data_length(data) > MAX_DATA:
+        return "too large to be shown again"
+    return "" if isinstance(data, str) else "no longer there"
+
+
+def _base64(data: Data) -> str:
+    assert isinstance(data, str)
+    return data

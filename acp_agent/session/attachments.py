@@ -1,0 +1,187 @@
+"""`Attachments`: the bytes of images, sounds and files that a session's log refers to, where they are needed.
+
+They are read when a request is built or something is shown again, and made such as the model's provider accepts them.
+What a model cannot be given is refused with the prompt that brings it; what is in the conversation already (the model
+was changed since, another version stored it) is left out with a line that says so, so that it goes on.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.conversation.attachments import Part, data_of, stored_in, with_data
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Audio,
+    Data,
+    Image,
+    Message,
+    Resource,
+    Stored,
+    Text,
+    ToolResult,
+    UserPart,
+)
+from acp_agent.errors import InvalidParamsError
+from acp_agent.llm.parts import audio_format
+from acp_agent.llm.pictures import Limits, Unusable, prepared
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import ModelRequest
+from acp_agent.storage.store import SessionStore
+from acp_agent.turn.updates import CallFinished, Update, UserSaid
+
+CACHED = 24_000_000
+"""Characters of images that are ready to be sent, which the next request of the same session sends again."""
+
+_Key: TypeAlias = tuple[str, str, Limits]
+_Sent: TypeAlias = "tuple[str, str] | str"
+"""An image as it is sent, or why it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What a model sees as an image, attached files that are one included."""
+
+    data: Data
+    mime_type: str
+    uri: str | None
+
+    @classmethod
+    def of(cls, part: UserPart) -> _Picture | None:
+        match part:
+            case Image():
+                return cls(part.data, part.mime_type, part.uri)
+            case Resource(blob=blob, mime_type=kind, text=None) if blob and (kind or "").startswith("image/"):
+                return cls(blob, kind or "", part.uri)
+            case _:
+                return None
+
+
+class Attachments:
+    """Those of one session."""
+
+    def __init__(self, store: SessionStore, session_id: str) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._ready: OrderedDict[_Key, _Sent] = OrderedDict()
+        # One image at a time: decoded, each may take a quarter of a gigabyte.
+        self._limiter = anyio.CapacityLimiter(1)
+
+    async def check(self, parts: Iterable[UserPart], profile: ModelProfile, model: str) -> None:
+        """Refuse what comes with a prompt and cannot be given to the model.
+
+        :param model: its name, for the message.
+        :raises InvalidParamsError: says what, why, and what to do.
+        """
+        pictures = 0
+        for part in parts:
+            if isinstance(part, Audio):
+                _check_audio(part, profile, model)
+            picture = _Picture.of(part)
+            if picture is None or not profile.images:
+                continue
+            pictures += 1
+            sent = await self._sent(picture, profile)
+            if isinstance(sent, str):
+                name = f"The image {picture.uri}" if picture.uri else "An image"
+                raise InvalidParamsError(
+                    f"{name} cannot be sent to {model}: {sent}. Nothing was sent; make it smaller or of another type, "
+                    "or leave it out, and prompt again."
+                )
+        if pictures > profile.max_images:
+            raise InvalidParamsError(
+                f"The prompt has {pictures} images, and {model} takes {profile.max_images} in one request. Nothing was "
+                "sent; leave some out, and prompt again."
+            )
+
+    async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
+        """The request with the bytes that its messages refer to, images as the provider accepts them."""
+        messages = [await self._message(message, profile) for message in request.messages]
+        if all(new is old for new, old in zip(messages, request.messages, strict=True)):
+            return request
+        return replace(request, messages=tuple(messages))
+
+    async def shown(self, update: Update) -> Update:
+        """What an editor is shown again, with its bytes as they came."""
+        match update:
+            case UserSaid():
+                return replace(update, part=await self._whole(update.part))
+            case CallFinished() if any(stored_in(update.parts)):
+                return replace(update, parts=tuple([await self._whole(part) for part in update.parts]))
+            case _:
+                return update
+
+    async def _message(self, message: Message, profile: ModelProfile) -> Message:
+        if isinstance(message, AssistantMessage) or all(data_of(part) is None for part in message.parts):
+            return message
+        if isinstance(message, ToolResult):
+            return replace(message, parts=tuple([await self._picture(part, profile) for part in message.parts]))
+        return replace(message, parts=tuple([await self._part(part, profile) for part in message.parts]))
+
+    async def _part(self, part: UserPart, profile: ModelProfile) -> UserPart:
+        if isinstance(part, Image) or _Picture.of(part) is not None:
+            return await self._picture(part, profile)
+        if isinstance(part, Audio) and not (profile.audio and audio_format(part.mime_type)):
+            return part
+        if isinstance(part, Resource) and isinstance(part.blob, Stored) and not part.blob.text:
+            return part
+        return await self._whole(part)
+
+    async def _picture(self, part: Part, profile: ModelProfile) -> Part | Image | Text:
+        picture = _Picture.of(part)
+        if picture is None or not profile.images:
+            return part
+        sent = await self._sent(picture, profile)
+        if isinstance(sent, str):
+            return Text(f"[image{f' {picture.uri}' if picture.uri else ''} left out: {sent}]")
+        return Image(sent[0], sent[1], picture.uri)
+
+    async def _sent(self, picture: _Picture, profile: ModelProfile) -> _Sent:
+        """An image as the provider accepts it, made once."""
+        data, limits = picture.data, Limits.of(profile)
+        key = (data.sha256 if isinstance(data, Stored) else data, picture.mime_type, limits)
+        sent = self._ready.pop(key, None)
+        if sent is None:
+            content = data if isinstance(data, str) else await self._read(data)
+            gone = "it is no longer there"
+            sent = gone if content is None else await self._prepared(content, picture.mime_type, limits)
+        self._ready[key] = sent
+        size = sum(len(each[0]) for each in self._ready.values())
+        while size > CACHED and len(self._ready) > 1:
+            size -= len(self._ready.popitem(last=False)[1][0])
+        return sent
+
+    async def _prepared(self, data: str, kind: str, limits: Limits) -> _Sent:
+        try:
+            return await to_thread.run_sync(prepared, data, kind, limits, limiter=self._limiter)
+        except Unusable as error:
+            return str(error)
+
+    async def _whole(self, part: Part) -> Part:
+        data = data_of(part)
+        content = await self._read(data) if isinstance(data, Stored) else None
+        return part if content is None else with_data(part, content)
+
+    async def _read(self, stored: Stored) -> str | None:
+        found = (await self._store.blobs(self._session_id, (stored.sha256,))).get(stored.sha256)
+        return None if found is None else base64.b64encode(found).decode("ascii")
+
+
+def _check_audio(part: Audio, profile: ModelProfile, model: str) -> None:
+    if not profile.audio:
+        raise InvalidParamsError(
+            f"{model} does not take sounds. Nothing was sent; send the words as text, or choose a model that takes "
+            "sounds (Gemini's, or one of OpenAI's audio models over Chat Completions), and prompt again."
+        )
+    if audio_format(part.mime_type) is None:
+        raise InvalidParamsError(
+            f"{model} takes sounds as WAV and MP3, and this one is {part.mime_type}. Nothing was sent; convert it, and "
+            "prompt again."
+        )

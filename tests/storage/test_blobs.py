@@ -1,0 +1,138 @@
+"""Bytes of attachments: kept once beside the logs, and gone with the last session that refers to them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.attachments import STORED_FROM, data_of, put_away
+from acp_agent.conversation.codec import decode, encode
+from acp_agent.conversation.events import ContextSwapped, MessageSupplied, Pinned, ToolReturned, UserPrompted
+from acp_agent.conversation.messages import (
+    Audio,
+    Image,
+    Resource,
+    Stored,
+    Text,
+    ToolResult,
+    UserMessage,
+    UserPart,
+    data_length,
+)
+from acp_agent.conversation.views import CallView
+from support.events import EXAMPLES
+from support.stores import START, Open, opened, read
+
+PICTURE = bytes(range(256)) * 40
+ENCODED = base64.b64encode(PICTURE).decode()
+DIGEST = hashlib.sha256(PICTURE).hexdigest()
+KEPT = Stored(DIGEST, len(PICTURE))
+IMAGE = Image(ENCODED, "image/png", "file:///shop/a.png")
+
+any_bytes = st.one_of(
+    st.binary(max_size=60),
+    st.builds(lambda seed, count: seed * count, st.binary(min_size=1, max_size=40), st.integers(100, 400)),
+)
+any_data = st.one_of(any_bytes.map(lambda data: base64.b64encode(data).decode()), st.text("AB=+/\n é", max_size=9000))
+any_part = st.one_of(
+    st.builds(Text, st.text(max_size=9)),
+    st.builds(Image, any_data, st.just("image/png")),
+    st.builds(Audio, any_data, st.just("audio/wav")),
+    st.builds(lambda data: Resource("file:///x", blob=data), any_data),
+)
+
+
+def prompt(*parts: UserPart) -> UserPrompted:
+    return UserPrompted("msg_1", parts)
+
+
+def blobs_in(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [digest for (digest,) in connection.execute("SELECT sha256 FROM blobs ORDER BY sha256")]
+
+
+@given(st.lists(any_part, max_size=4))
+def test_what_is_put_away_is_read_and_put_back_character_by_character(parts: list[UserPart]) -> None:
+    blobs: dict[str, bytes] = {}
+    event = put_away(prompt(*parts), blobs)
+    assert decode(event.kind, encode(event)) == event
+    assert put_away(event, {}) == event
+    assert isinstance(event, UserPrompted)
+    for before, after in zip(parts, event.shown, strict=True):
+        data = data_of(after)
+        if isinstance(data, Stored):
+            assert base64.b64encode(blobs[data.sha256]).decode() == data_of(before)
+            assert hashlib.sha256(blobs[data.sha256]).hexdigest() == data.sha256
+            assert data_length(data) == data_length(data_of(before)) >= STORED_FROM
+            assert replace(after, type=before.type).type == before.type
+        else:
+            assert after == before
+
+
+def test_every_event_that_holds_parts_gives_its_bytes_away() -> None:
+    view, message = CallView("Read"), UserMessage("msg_1", (IMAGE,))
+    swap = EXAMPLES["context_swapped"]
+    assert isinstance(swap, ContextSwapped)
+    events = [
+        prompt(IMAGE),
+        UserPrompted("msg_1", (Text("/recipe"), IMAGE), (IMAGE,)),
+        ToolReturned(ToolResult("call_1", (IMAGE,)), view),
+        MessageSupplied(message),
+        replace(swap, sent=(IMAGE,), pinned=(Pinned(1, message),)),
+    ]
+    for event in events:
+        assert ENCODED in encode(event)
+        blobs: dict[str, bytes] = {}
+        assert ENCODED not in encode(put_away(event, blobs))
+        assert blobs == {DIGEST: PICTURE}
+
+
+async def test_a_picture_is_kept_once_for_all_sessions_until_the_last_of_them_goes(
+    open_store: Open, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        logged = await store.append("s1", 1, [prompt(IMAGE), prompt(Text("again"), IMAGE)])
+        assert logged[0].event == prompt(replace(IMAGE, data=KEPT))
+        await store.create("s2", "/shop", [], [START, prompt(IMAGE)])
+        await store.create("s3", "/shop", [], [START])
+        await store.fork("s1", "s4", 2, "/shop", [], [])
+        assert (await read(store, "s1"))[1:] == list(logged)
+        assert (await store.context("s4")).messages == (UserMessage("msg_1", (replace(IMAGE, data=KEPT),)),)
+        for session in ("s1", "s2", "s4"):
+            assert await store.blobs(session, [DIGEST, "0" * 64, "\ud800"]) == {DIGEST: PICTURE}
+        assert await store.blobs("s3", [DIGEST]) == {}
+        for session in ("s1", "s2"):
+            await store.delete(session)
+            assert blobs_in(path) == [DIGEST]
+    async with opened(open_store) as store:
+        assert await store.blobs("s4", [DIGEST]) == {DIGEST: PICTURE}
+        await store.delete("s4")
+        assert blobs_in(path) == []
+        assert not any(PICTURE[:600] in file.read_bytes() for file in tmp_path.iterdir())
+
+
+async def test_a_reference_to_bytes_that_are_not_there_is_kept_and_finds_nothing(open_store: Open) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START, prompt(replace(IMAGE, data=KEPT))])
+        assert await store.blobs("s1", [DIGEST]) == {}
+
+
+async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(open_store: Open, tmp_path: Path) -> None:
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START, prompt(IMAGE)])
+        with closing(sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            for statement in ("UPDATE blobs SET data = x'00'", "DELETE FROM blobs"):
+                with pytest.raises(sqlite3.IntegrityError):
+                    connection.execute(statement)
+        assert await store.blobs("s1", [DIGEST]) == {DIGEST: PICTURE}
