@@ -8,9 +8,11 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.conversation.attachments import STORED_FROM, data_of, put_away
@@ -28,6 +30,7 @@ from acp_agent.conversation.messages import (
     data_length,
 )
 from acp_agent.conversation.views import CallView
+from acp_agent.storage.sqlite import SqliteStore
 from support.events import EXAMPLES
 from support.stores import START, Open, opened, read
 
@@ -36,6 +39,9 @@ ENCODED = base64.b64encode(PICTURE).decode()
 DIGEST = hashlib.sha256(PICTURE).hexdigest()
 KEPT = Stored(DIGEST, len(PICTURE))
 IMAGE = Image(ENCODED, "image/png", "file:///shop/a.png")
+BYTES = [bytes([number]) * 5000 for number in range(3)]
+PICTURES = [Image(base64.b64encode(data).decode(), "image/png") for data in BYTES]
+NAMES = [hashlib.sha256(data).hexdigest() for data in BYTES]
 
 any_bytes = st.one_of(
     st.binary(max_size=60),
@@ -136,3 +142,48 @@ async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(op
                 with pytest.raises(sqlite3.IntegrityError):
                     connection.execute(statement)
         assert await store.blobs("s1", [DIGEST]) == {DIGEST: PICTURE}
+
+
+def test_a_picture_in_a_log_of_an_earlier_version_stays_where_it_is() -> None:
+    event = prompt(IMAGE)
+    assert decode(event.kind, encode(event)) == event
+
+
+Step = tuple[str, int, int]
+steps = st.lists(
+    st.tuples(st.sampled_from(["create", "append", "fork", "delete"]), st.integers(0, 3), st.integers(0, 2))
+)
+
+
+@given(steps)
+@settings(max_examples=25, deadline=None)
+def test_what_is_kept_is_what_the_sessions_that_there_are_refer_to(work: list[Step]) -> None:
+    """:param work: what is done, with which session, and with which picture or to which other session."""
+
+    async def run(path: Path) -> None:
+        store = await SqliteStore.open(path)
+        held: dict[str, set[str]] = {}
+        heads: dict[str, int] = {}
+        for number, (what, which, other) in enumerate(work):
+            session = list(held)[which % len(held)] if held else ""
+            if what == "create" or not held:
+                held[f"s{number}"], heads[f"s{number}"] = set(), 1
+                await store.create(f"s{number}", "/shop", [], [START])
+            elif what == "append":
+                await store.append(session, heads[session], [prompt(PICTURES[other])])
+                held[session].add(NAMES[other])
+                heads[session] += 1
+            elif what == "fork":
+                await store.fork(session, f"s{number}", heads[session], "/shop", [], [])
+                held[f"s{number}"], heads[f"s{number}"] = set(held[session]), heads[session]
+            else:
+                await store.delete(session)
+                del held[session], heads[session]
+        assert set(blobs_in(path)) == set[str]().union(*held.values())
+        for session, names in held.items():
+            found = await store.blobs(session, NAMES)
+            assert {name: hashlib.sha256(data).hexdigest() for name, data in found.items()} == {n: n for n in names}
+        await store.aclose()
+
+    with TemporaryDirectory() as folder:
+        anyio.run(run, Path(folder) / "sessions.db")
