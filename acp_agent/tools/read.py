@@ -12,6 +12,7 @@ from pydantic import Field
 from acp_agent.conversation.events import CallView, FileVersion, Location
 from acp_agent.conversation.messages import Image, JsonObject, Text
 from acp_agent.errors import ToolError
+from acp_agent.llm.pictures import can_scale
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.changes import UNHEARD, UnheardText, current_text
 from acp_agent.tools.environment import Environment
@@ -24,6 +25,8 @@ MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
 MAX_IMAGE_BYTES = 3_750_000
 """5 MB in base64, which is what the providers take."""
+MAX_SCALED_BYTES = 20_000_000
+"""Of an image that is made smaller for them."""
 _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
@@ -125,9 +128,10 @@ def _image(path: Path, label: str) -> Image | None:
     """The file as an image where it is one by its name and its first bytes; the disk's, since no editor lends bytes."""
     if path.suffix.lower() not in _IMAGE_SUFFIXES or not path.is_file():
         return None
+    limit = MAX_SCALED_BYTES if can_scale() else MAX_IMAGE_BYTES
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_IMAGE_BYTES + 1)
+            data = file.read(limit + 1)
     except OSError as error:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
@@ -135,9 +139,9 @@ def _image(path: Path, label: str) -> Image | None:
         kind = "image/webp"
     if kind is None:
         return None
-    if len(data) > MAX_IMAGE_BYTES:
+    if len(data) > limit:
         raise ToolError(
-            f"{label} is an image of more than {MAX_IMAGE_BYTES / 1e6:g} MB, which no model takes. Make a smaller copy "
+            f"{label} is an image of more than {limit / 1e6:g} MB, which cannot be shown to you. Make a smaller copy "
             "of it with a `shell` command and read that."
         )
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())

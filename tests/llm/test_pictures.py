@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from acp_agent.llm.pictures import Limits, Unusable, prepared
 from acp_agent.llm.profiles import IMAGE_TYPES
 
-Pillow = pytest.importorskip("PIL.Image")
 if TYPE_CHECKING:
     from PIL import Image as Pillow
+else:
+    Pillow = pytest.importorskip("PIL.Image")
 
 LIMITS = Limits(200, 400_000, IMAGE_TYPES)
 RED, BLUE = (255, 0, 0), (0, 0, 255)

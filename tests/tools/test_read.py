@@ -95,12 +95,13 @@ async def test_an_image_comes_as_an_image(workspace: Workspace) -> None:
     outcome = await workspace.call("read", path="a.png")
     image = outcome.parts[1]
     assert isinstance(image, Image)
+    assert isinstance(image.data, str)
     assert (image.mime_type, base64.b64decode(image.data)) == ("image/png", PNG)
     assert outcome.files == ()
 
 
 async def test_an_image_that_no_model_takes_is_refused(workspace: Workspace) -> None:
-    workspace.file("a.png", PNG + bytes(4_000_000))
+    workspace.file("a.png", PNG + bytes(21_000_000))
     assert "smaller copy" in await refusal(workspace, "a.png")
 
 
