@@ -3,8 +3,9 @@ acp_agent/protocol/v2, from the pinned official schemas of those versions of ACP
 
     python .ci/generate_protocol.py                        write the modules from each room's schema.json
     python .ci/generate_protocol.py --check                change nothing; fail where something is out of date
-    python .ci/generate_protocol.py --schema PATH --version X.Y.Z [--protocol 2]
-                                                           first take over a new schema from the package's own file
+    python .ci/generate_protocol.py --schema PATH --version X.Y.Z [--protocol 2] [--unstable PATH]
+                                                           first take over a new schema from the package's own file,
+                                                           and what UNSTABLE names from its unstable one
 
 The copy of the schema in the repository has no prose: names, types, constraints and `x-*` keys only. A model is made
 for what the methods in METHODS need and for nothing else. Own code instead of a general generator, since the schema's
@@ -44,6 +45,15 @@ V2_METHODS = [
     "elicitation/complete",
 ]
 
+# What this agent speaks beyond the stable schema: methods, and properties of definitions that are in it.
+UNSTABLE = ["session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status"]
+UNSTABLE_PROPERTIES = [
+    *(("SessionCapabilities", name) for name in ("fork", "title", "archive", "status")),
+    *(("ListSessionsRequest", "archived"), ("SessionInfo", "archived")),
+]
+# Their properties that it does not speak.
+LEFT_OUT = {("ForkSessionRequest", "systemPrompt")}
+
 # Alternatives that the schema does not name, or whose name another definition has already.
 ALTERNATIVES = {
     ("SessionUpdate", "tool_call_update"): "ToolCallProgress",
@@ -71,13 +81,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file is out of date")
     parser.add_argument("--schema", type=Path, help=f"schema/vN/schema.json of the npm package {PACKAGE}")
+    parser.add_argument("--unstable", type=Path, help="schema/vN/schema.unstable.json of the same package")
     parser.add_argument("--version", help="version of that package, for a new pin")
     parser.add_argument("--protocol", choices=("1", "2"), default="1", help="the N of that schema")
     options = parser.parse_args()
     files: dict[Path, str] = {}
     if options.schema:
-        files |= take_over(options.schema.read_bytes(), ROOMS / f"v{options.protocol}", options.version)
-    for version, methods in (("v1", METHODS), ("v2", V2_METHODS)):
+        files |= take_over(
+            options.schema.read_bytes(), ROOMS / f"v{options.protocol}", options.version, options.unstable
+        )
+    for version, methods in (("v1", METHODS + UNSTABLE), ("v2", V2_METHODS)):
         room = ROOMS / version
         path = room / "schema.json"
         schema = json.loads(files.get(path) or path.read_text(encoding="utf-8"))
@@ -100,19 +113,44 @@ def shown(path: Path) -> str:
     return path.relative_to(ROOMS).as_posix()
 
 
-def take_over(original: bytes, room: Path, version: str | None) -> dict[Path, str]:
+def take_over(original: bytes, room: Path, version: str | None, unstable: Path | None) -> dict[Path, str]:
     """The stripped schema, one definition a line, and the record of where it comes from."""
     recorded = room / "schema.pin.json"
     version = version or json.loads(recorded.read_text(encoding="utf-8"))["version"]
     schema = without_prose(json.loads(original))
     definitions = schema.pop("$defs")
+    if unstable is not None:
+        add_unstable(definitions, without_prose(json.loads(unstable.read_bytes()))["$defs"])
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in schema.items()]
     body = ",\n".join(f"  {json.dumps(name)}: {json.dumps(definition)}" for name, definition in definitions.items())
     file = f"schema/{room.name}/schema.json"
     pin = {"package": PACKAGE, "version": version, "file": file, "license": "Apache-2.0"}
     pin["sha256"] = hashlib.sha256(original).hexdigest()
+    if unstable is not None:
+        pin["unstable"] = f"schema/{room.name}/schema.unstable.json"
+        pin["unstable_sha256"] = hashlib.sha256(unstable.read_bytes()).hexdigest()
     text = "{\n" + ",\n".join([*head, '"$defs": {\n' + body + "\n}"]) + "\n}\n"
     return {room / "schema.json": text, recorded: json.dumps(pin, indent=2) + "\n"}
+
+
+def add_unstable(definitions: dict[str, Schema], unstable: dict[str, Schema]) -> None:
+    """Add what `UNSTABLE` names, and what that refers to, to the definitions of the stable schema."""
+
+    def add(name: str) -> None:
+        if name not in definitions:
+            definitions[name] = unstable[name]
+            for other in references(unstable[name]):
+                add(other)
+
+    for name, key in LEFT_OUT:
+        del unstable[name]["properties"][key]
+    for name, definition in unstable.items():
+        if definition.get("x-method") in UNSTABLE:
+            add(name)
+    for name, key in UNSTABLE_PROPERTIES:
+        definitions[name]["properties"][key] = unstable[name]["properties"][key]
+        for other in references(definitions[name]["properties"][key]):
+            add(other)
 
 
 def without_prose(node: Any, *, names: bool = False) -> Any:

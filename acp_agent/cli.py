@@ -13,6 +13,7 @@ from acp_agent.schemas import SCHEMA_NAMES
 
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
 
+_LISTED = "as `acp-agent sessions` lists it; may be repeated"
 _SESSION = "its id, or the beginning of it; the newest session of this directory where none is given"
 _ADDRESS = "127.0.0.1:0"
 
@@ -98,10 +99,24 @@ def build_parser() -> argparse.ArgumentParser:
 
     _compact_eval(commands.add_parser("compact-eval", help="measure what compactions of recorded sessions keep"))
 
-    sessions = commands.add_parser("sessions", help="list the sessions, or remove one")
+    sessions = commands.add_parser("sessions", help="list the sessions; remove, archive or fork one")
+    sessions.add_argument("--archived", action="store_true", help="list those that are archived, and no others")
     actions = sessions.add_subparsers(dest="action", metavar="ACTION")
     remove = actions.add_parser("rm", help="remove sessions with their history, for good")
-    remove.add_argument("ids", nargs="+", metavar="ID", help="as `acp-agent sessions` lists it; may be repeated")
+    remove.add_argument("ids", nargs="+", metavar="ID", help=_LISTED)
+    archive = actions.add_parser("archive", help="leave sessions out of the list, with all they hold kept")
+    archive.add_argument("ids", nargs="+", metavar="ID", help=_LISTED)
+    unarchive = actions.add_parser("unarchive", help="list sessions again that were archived")
+    unarchive.add_argument("ids", nargs="+", metavar="ID", help="as `acp-agent sessions --archived` lists it")
+    fork = actions.add_parser("fork", help="make a session that goes on from a point of another one; prints its id")
+    fork.add_argument("id", metavar="ID", help="as `acp-agent sessions` lists it")
+    fork.add_argument(
+        "--at",
+        type=int,
+        metavar="N",
+        help="the last entry that the new session has, by its number in `acp-agent inspect`; all of them where none is "
+        "given",
+    )
 
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")
     inspect.add_argument("session", nargs="?", metavar="SESSION", help=_SESSION)

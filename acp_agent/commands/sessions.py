@@ -1,40 +1,72 @@
-"""`acp-agent sessions`: the list of all sessions, and removing some."""
+"""`acp-agent sessions`: the list of all sessions; removing, archiving and forking some."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 from acp_agent.app import open_database
 from acp_agent.config import home_dir
 from acp_agent.session.originals import remove_originals
 from acp_agent.session.transcript import remove_transcript
+from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.store import ArchiveFilter
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """List the sessions, newest first; or remove those that are named.
+    """List the sessions, newest first; or do something with those that are named.
 
-    :raises SessionNotFoundError: one to be removed is not there.
+    :raises SessionNotFoundError: one that is named is not there.
+    :raises InvalidParamsError: a session has no such entry to fork it at.
     """
     store = await open_database(os.environ)
     try:
-        if arguments.action == "rm":
-            for session_id in arguments.ids:
-                await store.record(session_id)
-                await store.delete(session_id)
-                remove_transcript(home_dir(os.environ), session_id)
-                remove_originals(home_dir(os.environ), session_id)
-                print(f"Removed {session_id}.")
-            return 0
-        cursor: str | None = None
-        while True:
-            page = await store.list(cursor=cursor)
-            for record in page.sessions:
-                changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
-                print(f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}")
-            cursor = page.next_cursor
-            if cursor is None:
-                return 0
+        match arguments.action:
+            case "rm":
+                await _each(arguments.ids, "Removed", lambda session_id: _remove(store, session_id))
+            case "archive":
+                await _each(arguments.ids, "Archived", lambda session_id: store.archive(session_id, archived=True))
+            case "unarchive":
+                await _each(arguments.ids, "Listed again", lambda session_id: store.archive(session_id, archived=False))
+            case "fork":
+                print(await _fork(store, arguments.id, arguments.at))
+            case _:
+                await _list(store, "only" if arguments.archived else "exclude")
     finally:
         await store.aclose()
+    return 0
+
+
+async def _each(ids: Sequence[str], done: str, work: Callable[[str], Awaitable[None]]) -> None:
+    for session_id in ids:
+        await work(session_id)
+        print(f"{done} {session_id}.")
+
+
+async def _remove(store: SqliteStore, session_id: str) -> None:
+    await store.record(session_id)
+    await store.delete(session_id)
+    remove_transcript(home_dir(os.environ), session_id)
+    remove_originals(home_dir(os.environ), session_id)
+
+
+async def _fork(store: SqliteStore, session_id: str, at: int | None) -> str:
+    from acp_agent.session.forking import fork_session
+
+    record = await store.record(session_id)
+    home = home_dir(os.environ)
+    return await fork_session(store, home, session_id, at, record.cwd, record.additional_directories)
+
+
+async def _list(store: SqliteStore, archived: ArchiveFilter) -> None:
+    cursor: str | None = None
+    while True:
+        page = await store.list(cursor=cursor, archived=archived)
+        for record in page.sessions:
+            changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
+            print(f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}")
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -22,6 +22,7 @@ from acp_agent.server.versions import agreed, plainly_spoken, requested_version
 AUTH_METHOD = "api-key"
 MAX_FIRST_LINE = 1 << 20
 """Bytes; a longer first line is no `initialize`, and the peer's business."""
+_SESSION = ("list", "delete", "additionalDirectories", "resume", "close", "fork", "title", "archive", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def initialize_result() -> JsonObject:
             load_session=True,
             prompt=("image", "audio", "embeddedContext"),
             mcp=("http", "sse"),
-            session=("list", "delete", "additionalDirectories", "resume", "close"),
+            session=_SESSION,
         ),
         auth_methods=[
             results.agent_auth_method(

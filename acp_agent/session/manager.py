@@ -14,18 +14,20 @@ from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted
+from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import InvalidParamsError, SessionClosedError
+from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionConflictError
 from acp_agent.session.client import SessionClient
+from acp_agent.session.forking import fork_session
 from acp_agent.session.host import SessionHost, Source
 from acp_agent.session.instructions import read_instructions
 from acp_agent.session.log import SessionLog
 from acp_agent.session.originals import remove_originals
 from acp_agent.session.services import Services
 from acp_agent.session.session import Session
+from acp_agent.session.titles import given_title
 from acp_agent.session.transcript import remove_transcript
-from acp_agent.storage.store import SessionPage
+from acp_agent.storage.store import ArchiveFilter, SessionPage, SessionStore
 
 PREWARM_SECONDS = 1.0
 """Calm after a session was opened before more is loaded: it must not slow down the opening itself."""
@@ -33,7 +35,11 @@ PREWARM_SECONDS = 1.0
 CLOSING_SECONDS = 5.0
 """How long a session may still take to close, and to open again, once nobody waits for it any more."""
 
+_TITLE_TRIES = 20
+
 T = TypeVar("T")
+Status: TypeAlias = Literal["open", "saved"]
+"""A session is open in this process, or it is stored and can be opened."""
 ClientFor: TypeAlias = Callable[[str], SessionClient]
 """Makes the client of the session with this id."""
 
@@ -63,12 +69,7 @@ class SessionManager:
         :raises InvalidParamsError: a path is relative, or no directory.
         :raises ConfigError: the settings for this directory are wrong.
         """
-        directories = _directories(cwd, additional)
-        if not _is_directory(directories[0]):
-            raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
-        for path in directories[1:]:
-            if not _is_directory(path):
-                raise InvalidParamsError(f"additionalDirectories: {path} is not a directory. Name those that exist.")
+        directories = _existing(cwd, additional)
         settings = self._services.settings(directories[0])
         session_id = new_id("sess")
         started = SessionStarted(
@@ -108,6 +109,28 @@ class SessionManager:
 
         return await _to_its_end(reopened)
 
+    async def fork(
+        self,
+        session_id: str,
+        cwd: str,
+        additional: Sequence[str],
+        client: ClientFor,
+        mcp_servers: Sequence[McpServer] = (),
+        at: int | str | None = None,
+    ) -> Session:
+        """Open a new session that goes on from a point of another one, which need not be open, and stays as it is.
+
+        :param at: the last entry of the log, or the id of the last message, that the new one has; None for all of it.
+        :raises SessionNotFoundError: no such session.
+        :raises InvalidParamsError: a path is relative, or no directory; or there is no such entry or message.
+        :raises ConfigError: the settings for this directory are wrong.
+        """
+        services, directories = self._services, _existing(cwd, additional)
+        services.settings(directories[0])
+        paths = [str(path) for path in directories]
+        made = await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:])
+        return self._start(await self._host(made, client(made), directories, None, "resume", mcp_servers))
+
     def find(self, session_id: str) -> Session | None:
         """A session, where it is open here."""
         return self._open.get(session_id)
@@ -124,12 +147,50 @@ class SessionManager:
             raise SessionClosedError(session_id)
         return session
 
-    async def list(self, cwd: str | None, cursor: str | None) -> SessionPage:
+    async def list(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude") -> SessionPage:
         """Part of the list of all sessions, newest first.
 
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        return await self._services.store.list(cwd=cwd, cursor=cursor)
+        return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived)
+
+    async def status(self, session_id: str) -> Status:
+        """Whether a session is open here. Changes nothing.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        await self._services.store.record(session_id)
+        return "saved" if self.find(session_id) is None else "open"
+
+    async def set_title(self, session_id: str, title: str) -> str:
+        """Give a session, open or not, the title that a person wants.
+
+        :returns: the title as it is kept.
+        :raises InvalidParamsError: nothing of it can be read.
+        :raises SessionNotFoundError: no such session.
+        """
+        title, session = given_title(title), self.find(session_id)
+        if session is not None:
+            await session.set_title(title)
+        else:
+            await _stored_title(self._services.store, session_id, title)
+        return title
+
+    async def archive(self, session_id: str) -> None:
+        """Close a session where it is open, and leave it out of the ordinary list from now on.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        await self._services.store.record(session_id)
+        await _to_its_end(partial(self._close_if_open, session_id, "close"))
+        await self._services.store.archive(session_id, archived=True)
+
+    async def unarchive(self, session_id: str) -> None:
+        """Put a session back into the list.
+
+        :raises SessionNotFoundError: no such session.
+        """
+        await self._services.store.archive(session_id, archived=False)
 
     async def close(self, session_id: str) -> None:
         """Cancel what the session does and forget it here; its log stays.
@@ -236,8 +297,31 @@ async def _to_its_end(work: Callable[[], Awaitable[T]]) -> T:
     return done[0]
 
 
+async def _stored_title(store: SessionStore, session_id: str, title: str) -> None:
+    """Give a session that is not open here its title, also while another process goes on with it."""
+    for _ in range(_TITLE_TRIES):
+        try:
+            await store.append(session_id, (await store.record(session_id)).head, [TitleChanged(title, "user")])
+        except SessionConflictError:
+            continue
+        return
+    raise SessionConflictError(
+        f"Another process is working on session {session_id!r}. Set its title again in a moment."
+    )
+
+
 def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
     return _directory("cwd", cwd), *(_directory("additionalDirectories", path) for path in additional)
+
+
+def _existing(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
+    directories = _directories(cwd, additional)
+    if not _is_directory(directories[0]):
+        raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
+    for path in directories[1:]:
+        if not _is_directory(path):
+            raise InvalidParamsError(f"additionalDirectories: {path} is not a directory. Name those that exist.")
+    return directories
 
 
 def _directory(param: str, path: str) -> Path:

@@ -82,10 +82,40 @@ class SessionOriginals:
             used -= status.st_size
 
 
+def copy_originals(home: Path, session_id: str, new_id: str) -> None:
+    """Give another session the same ones, to keep when this one is removed; run this in a thread. What cannot be given
+    is only logged: an undo says then that it is not there."""
+    import shutil
+
+    source, target = _folder_of(home, session_id), _folder_of(home, new_id)
+    if source is None or target is None or not source.is_dir():
+        return
+    try:
+        target.mkdir(mode=0o700)
+        for file in source.iterdir():
+            if file.suffix == ".part":
+                continue
+            try:
+                os.link(file, target / file.name)  # never written to again, so both may have the same one
+            except FileNotFoundError:  # it has just given way to a newer one
+                continue
+            except OSError:
+                shutil.copy2(file, target / file.name)
+    except OSError as error:
+        _log.warning("what was in files of %s cannot be kept for %s: %s", session_id, new_id, error)
+
+
 def remove_originals(home: Path, session_id: str) -> None:
     """Remove them, with their session. An id that is no folder's name has none."""
     import shutil  # a new session does not wait for it
 
-    if session_id not in ("", ".", "..") and Path(session_id).name == session_id:
+    folder = _folder_of(home, session_id)
+    if folder is not None:
         with suppress(OSError, ValueError):
-            shutil.rmtree(home / FOLDER / session_id)
+            shutil.rmtree(folder)
+
+
+def _folder_of(home: Path, session_id: str) -> Path | None:
+    """A session's folder; None for an id that is no folder's name."""
+    named = session_id not in ("", ".", "..") and Path(session_id).name == session_id
+    return home / FOLDER / session_id if named else None

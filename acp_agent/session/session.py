@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from acp_agent.conversation.events import Event, LoggedEvent
+from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError
 from acp_agent.session.host import SessionHost
@@ -172,6 +172,20 @@ class Session:
             raise SessionClosedError(self.session_id)
         async with self._changing:
             return await self._set_option(option_id, value)
+
+    async def set_title(self, title: str) -> None:
+        """Give it the title that a person wants; nothing else takes it away again.
+
+        :param title: as `titles.given_title` leaves it.
+        :raises SessionClosedError: the session was closed.
+        """
+        if self._closed:
+            raise SessionClosedError(self.session_id)
+        async with self._changing:
+            if self._running is None:
+                await self.host.log.refresh()
+            await self.host.append(TitleChanged(title, "user"))
+            await self.host.show(TitleUpdated(title))
 
     async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
         event = change_event(await self.options(), option_id, value, self.host.models.unusable)

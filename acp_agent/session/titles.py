@@ -1,23 +1,42 @@
-"""The title of a session, from the first words of its first prompt."""
+"""The title of a session: from the first words of its first prompt, or as a person gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from acp_agent.conversation.messages import ResourceLink, Text, UserPart
+from acp_agent.errors import InvalidParamsError
 
 MAX_LENGTH = 60
+MAX_GIVEN = 200
+"""Of a title that a person gives: they know what fits their list."""
 
 
 def title_of(parts: Sequence[UserPart]) -> str | None:
     """A line for the list of sessions; None where the prompt has no words."""
-    words = " ".join(_words(part) for part in parts)
-    line = " ".join(words.split())
-    if len(line) <= MAX_LENGTH:
-        return line or None
-    cut = line[: MAX_LENGTH - 1]
+    return shortened(" ".join(_words(part) for part in parts), MAX_LENGTH) or None
+
+
+def given_title(title: str) -> str:
+    """A title that a person gave, as it is kept: one line, without what no list can show.
+
+    :raises InvalidParamsError: nothing is left of it.
+    """
+    line = shortened(title, MAX_GIVEN)
+    if not line:
+        raise InvalidParamsError("The title is empty. Send one that can be read.")
+    return line
+
+
+def shortened(text: str, most: int) -> str:
+    """A text as one line of at most `most` characters, cut between words where that costs little."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(printable.split())
+    if len(line) <= most:
+        return line
+    cut = line[: most - 1]
     at_word = cut.rpartition(" ")[0]
-    return f"{at_word if len(at_word) > MAX_LENGTH // 2 else cut}…"
+    return f"{at_word if len(at_word) > most // 2 else cut}…"
 
 
 def _words(part: UserPart) -> str:

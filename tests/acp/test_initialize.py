@@ -23,6 +23,11 @@ AGENT_METHODS = [
     "session/prompt",
     "session/set_mode",
     "session/set_config_option",
+    "session/fork",
+    "session/set_title",
+    "session/archive",
+    "session/unarchive",
+    "session/status",
 ]
 
 
@@ -46,6 +51,10 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "additionalDirectories": {},
             "resume": {},
             "close": {},
+            "fork": {},
+            "title": {},
+            "archive": {},
+            "status": {},
         }
         assert capabilities["promptCapabilities"] == {"image": True, "audio": True, "embeddedContext": True}
         assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"

@@ -127,10 +127,14 @@ RESULTS: list[tuple[str, JsonObject]] = [
             [
                 results.session_info("s", "/"),
                 results.session_info("s", "/", title="T", updated_at="2026", additional_directories=["/b"]),
+                results.session_info("s", "/", archived=False),
             ],
             next_cursor="2",
         ),
     ),
+    ("session/fork", results.session_result(session_id="s", modes=MODES)),
+    ("session/set_title", results.set_title_result("T")),
+    ("session/status", results.session_status_result("saved")),
     ("session/prompt", results.prompt_result("end_turn")),
     ("session/set_config_option", results.set_config_option_result([SELECT])),
 ]

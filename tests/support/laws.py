@@ -19,7 +19,7 @@ from support.lines import Line
 
 MAX_LINE_BYTES = 10 << 20
 OPENING = {"session/load", "session/resume"}
-ENDING = {"session/close", "session/delete"}
+ENDING = {"session/close", "session/delete", "session/archive"}
 IN_TURN_ONLY = {
     "user_message_chunk",
     "agent_message_chunk",
@@ -127,7 +127,7 @@ class Laws:
             self._initialized = True
         elif method in ENDING:
             self._sessions.pop(session_id, None)
-        elif method == "session/new":
+        elif method in ("session/new", "session/fork"):
             self._sessions.setdefault(str(line.message["result"].get("sessionId")), _Session())
 
     def _asked(self, session: _Session, line: Line) -> Iterator[str]:

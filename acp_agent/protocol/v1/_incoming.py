@@ -13,6 +13,7 @@ from acp_agent.protocol.v1._words import (
     PermissionOptionId,
     RequestId,
     Role,
+    SessionArchiveFilter,
     SessionConfigId,
     SessionConfigValueId,
     SessionId,
@@ -23,6 +24,7 @@ from acp_agent.protocol.wire import Lenient, ListOrNull, Unsigned, WireModel, ta
 
 __all__ = [
     "Annotations",
+    "ArchiveSessionRequest",
     "AudioContent",
     "AuthCapabilities",
     "AuthenticateRequest",
@@ -46,6 +48,7 @@ __all__ = [
     "EmbeddedResourceResource",
     "EnvVariable",
     "FileSystemCapabilities",
+    "ForkSessionRequest",
     "HttpHeader",
     "ImageContent",
     "Implementation",
@@ -69,12 +72,15 @@ __all__ = [
     "ResumeSessionRequest",
     "SelectedPermissionOutcome",
     "SessionConfigOptionsCapabilities",
+    "SessionStatusRequest",
     "SetSessionConfigOptionRequest",
     "SetSessionModeRequest",
+    "SetSessionTitleRequest",
     "TerminalExitStatus",
     "TerminalOutputResponse",
     "TextContent",
     "TextResourceContents",
+    "UnarchiveSessionRequest",
     "WaitForTerminalExitResponse",
     "WriteTextFileResponse",
 ]
@@ -215,6 +221,7 @@ class ListSessionsRequest(WireModel):
 
     cwd: str | None = None
     cursor: str | None = None
+    archived: SessionArchiveFilter | str | None = None
 
 
 class DeleteSessionRequest(WireModel):
@@ -406,3 +413,37 @@ class CancelRequestNotification(WireModel):
     """Params of `$/cancel_request`."""
 
     request_id: RequestId
+
+
+class ForkSessionRequest(WireModel):
+    """Params of `session/fork`."""
+
+    session_id: SessionId
+    cwd: str
+    additional_directories: ListOrNull[str] = Field(default_factory=list[str])
+    mcp_servers: ListOrNull[McpServer] = Field(default_factory=list[McpServer])
+
+
+class ArchiveSessionRequest(WireModel):
+    """Params of `session/archive`."""
+
+    session_id: SessionId
+
+
+class UnarchiveSessionRequest(WireModel):
+    """Params of `session/unarchive`."""
+
+    session_id: SessionId
+
+
+class SessionStatusRequest(WireModel):
+    """Params of `session/status`."""
+
+    session_id: SessionId
+
+
+class SetSessionTitleRequest(WireModel):
+    """Params of `session/set_title`."""
+
+    session_id: SessionId
+    title: str

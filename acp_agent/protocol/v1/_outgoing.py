@@ -27,6 +27,7 @@ from acp_agent.protocol.v1._words import (
     SessionConfigValueId,
     SessionId,
     SessionModeId,
+    SessionStatus,
     StopReason,
     TerminalId,
     ToolCallId,
@@ -40,6 +41,7 @@ __all__ = [
     "AgentCapabilities",
     "AgentMessageChunk",
     "AgentThoughtChunk",
+    "ArchiveSessionResponse",
     "AuthMethod",
     "AuthMethodAgent",
     "AuthMethodTerminal",
@@ -62,6 +64,7 @@ __all__ = [
     "Diff",
     "ElicitationRequestScope",
     "ElicitationSessionScope",
+    "ForkSessionResponse",
     "InitializeResponse",
     "KillTerminalRequest",
     "ListSessionsResponse",
@@ -80,6 +83,7 @@ __all__ = [
     "RequestPermissionRequest",
     "ResumeSessionResponse",
     "SessionAdditionalDirectoriesCapabilities",
+    "SessionArchiveCapabilities",
     "SessionCapabilities",
     "SessionCloseCapabilities",
     "SessionConfigBoolean",
@@ -90,6 +94,7 @@ __all__ = [
     "SessionConfigSelectOption",
     "SessionConfigSelectOptions",
     "SessionDeleteCapabilities",
+    "SessionForkCapabilities",
     "SessionInfo",
     "SessionInfoUpdate",
     "SessionListCapabilities",
@@ -97,9 +102,13 @@ __all__ = [
     "SessionModeState",
     "SessionNotification",
     "SessionResumeCapabilities",
+    "SessionStatusCapabilities",
+    "SessionStatusResponse",
+    "SessionTitleCapabilities",
     "SessionUpdate",
     "SetSessionConfigOptionResponse",
     "SetSessionModeResponse",
+    "SetSessionTitleResponse",
     "Terminal",
     "TerminalOutputRequest",
     "ToolCall",
@@ -107,6 +116,7 @@ __all__ = [
     "ToolCallLocation",
     "ToolCallProgress",
     "ToolCallUpdate",
+    "UnarchiveSessionResponse",
     "UnstructuredCommandInput",
     "UsageUpdate",
     "UserMessageChunk",
@@ -275,12 +285,32 @@ class SessionCloseCapabilities(WireModel):
     pass
 
 
+class SessionForkCapabilities(WireModel):
+    pass
+
+
+class SessionTitleCapabilities(WireModel):
+    pass
+
+
+class SessionArchiveCapabilities(WireModel):
+    pass
+
+
+class SessionStatusCapabilities(WireModel):
+    pass
+
+
 class SessionCapabilities(WireModel):
     list: Lenient[SessionListCapabilities | None] = None
     delete: Lenient[SessionDeleteCapabilities | None] = None
     additional_directories: Lenient[SessionAdditionalDirectoriesCapabilities | None] = None
     resume: Lenient[SessionResumeCapabilities | None] = None
     close: Lenient[SessionCloseCapabilities | None] = None
+    fork: Lenient[SessionForkCapabilities | None] = None
+    title: Lenient[SessionTitleCapabilities | None] = None
+    archive: Lenient[SessionArchiveCapabilities | None] = None
+    status: Lenient[SessionStatusCapabilities | None] = None
 
 
 class LogoutCapabilities(WireModel):
@@ -401,6 +431,7 @@ class SessionInfo(WireModel):
     additional_directories: Lenient[list[OnErrorOmit[str]]] = Field(default_factory=list[str])
     title: Lenient[str | None] = None
     updated_at: Lenient[str | None] = None
+    archived: Lenient[bool | None] = None
 
 
 class ListSessionsResponse(WireModel):
@@ -583,3 +614,31 @@ class CompleteElicitationNotification(WireModel):
     """Params of `elicitation/complete`."""
 
     elicitation_id: ElicitationId
+
+
+class ForkSessionResponse(WireModel):
+    """Result of `session/fork`."""
+
+    session_id: SessionId
+    modes: Lenient[SessionModeState | None] = None
+    config_options: Lenient[list[OnErrorOmit[SessionConfigOption]] | None] = None
+
+
+class ArchiveSessionResponse(WireModel):
+    """Result of `session/archive`."""
+
+
+class UnarchiveSessionResponse(WireModel):
+    """Result of `session/unarchive`."""
+
+
+class SessionStatusResponse(WireModel):
+    """Result of `session/status`."""
+
+    status: SessionStatus | str
+
+
+class SetSessionTitleResponse(WireModel):
+    """Result of `session/set_title`."""
+
+    title: str

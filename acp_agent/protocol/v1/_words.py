@@ -20,12 +20,14 @@ __all__ = [
     "PlanEntryStatus",
     "RequestId",
     "Role",
+    "SessionArchiveFilter",
     "SessionConfigGroupId",
     "SessionConfigId",
     "SessionConfigOptionCategory",
     "SessionConfigValueId",
     "SessionId",
     "SessionModeId",
+    "SessionStatus",
     "StopReason",
     "TerminalId",
     "ToolCallId",
@@ -35,6 +37,7 @@ __all__ = [
 
 AuthMethodId: TypeAlias = str
 SessionId: TypeAlias = str
+SessionArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 SessionModeId: TypeAlias = str
 SessionConfigId: TypeAlias = str
 SessionConfigValueId: TypeAlias = str
@@ -58,3 +61,4 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"]
 CompactionId: TypeAlias = str
 CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "cancelled"]
+SessionStatus: TypeAlias = Literal["open", "saved"]

@@ -48,6 +48,11 @@ SESSION_RESUME: Final = "session/resume"
 SESSION_LIST: Final = "session/list"
 SESSION_CLOSE: Final = "session/close"
 SESSION_DELETE: Final = "session/delete"
+SESSION_FORK: Final = "session/fork"
+SESSION_SET_TITLE: Final = "session/set_title"
+SESSION_ARCHIVE: Final = "session/archive"
+SESSION_UNARCHIVE: Final = "session/unarchive"
+SESSION_STATUS: Final = "session/status"
 SESSION_PROMPT: Final = "session/prompt"
 SESSION_CANCEL: Final = "session/cancel"
 SESSION_SET_MODE: Final = "session/set_mode"
@@ -76,6 +81,11 @@ METHODS: Final[dict[str, Method]] = {
         Method(SESSION_LIST, "agent", "ListSessionsRequest", "ListSessionsResponse"),
         Method(SESSION_CLOSE, "agent", "CloseSessionRequest", "CloseSessionResponse"),
         Method(SESSION_DELETE, "agent", "DeleteSessionRequest", "DeleteSessionResponse"),
+        Method(SESSION_FORK, "agent", "ForkSessionRequest", "ForkSessionResponse"),
+        Method(SESSION_SET_TITLE, "agent", "SetSessionTitleRequest", "SetSessionTitleResponse"),
+        Method(SESSION_ARCHIVE, "agent", "ArchiveSessionRequest", "ArchiveSessionResponse"),
+        Method(SESSION_UNARCHIVE, "agent", "UnarchiveSessionRequest", "UnarchiveSessionResponse"),
+        Method(SESSION_STATUS, "agent", "SessionStatusRequest", "SessionStatusResponse"),
         Method(SESSION_PROMPT, "agent", "PromptRequest", "PromptResponse"),
         Method(SESSION_CANCEL, "agent", "CancelNotification"),
         Method(SESSION_SET_MODE, "agent", "SetSessionModeRequest", "SetSessionModeResponse"),

@@ -1,7 +1,7 @@
 """Constructors of the results of the agent's methods, as plain JSON objects (`content` says why).
 
-Methods without a row here (authenticate, close, delete, set_mode) are answered with `{}`, never with null: some editors
-look into the result.
+Methods without a row here (authenticate, close, delete, archive, set_mode) are answered with `{}`, never with null:
+some editors look into the result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from acp_agent.protocol import JsonObject
-from acp_agent.protocol.v1 import PROTOCOL_VERSION, StopReason
+from acp_agent.protocol.v1 import PROTOCOL_VERSION, SessionStatus, StopReason
 from acp_agent.protocol.v1.content import given
 
 
@@ -49,7 +49,8 @@ def agent_capabilities(
 
     :param prompt: of `image`, `audio`, `embeddedContext`.
     :param mcp: of `http`, `sse`.
-    :param session: of `list`, `delete`, `additionalDirectories`, `resume`, `close`.
+    :param session: of `list`, `delete`, `additionalDirectories`, `resume`, `close`, `fork`, `title`, `archive` and
+        `status`.
     """
     return {
         "loadSession": load_session,
@@ -93,7 +94,7 @@ def session_result(
     modes: JsonObject | None = None,
     config_options: Sequence[JsonObject] | None = None,
 ) -> JsonObject:
-    """The answer to `session/new` (with the id), `session/load` and `session/resume` (without).
+    """The answer to `session/new` and `session/fork` (with the id), `session/load` and `session/resume` (without).
 
     :param modes: made by `session_mode_state`.
     :param config_options: made by `config_select` or `config_boolean`.
@@ -111,13 +112,18 @@ def session_info(
     title: str | None = None,
     updated_at: str | None = None,
     additional_directories: Sequence[str] | None = None,
+    archived: bool | None = None,
 ) -> JsonObject:
     """One row of a list of sessions.
 
     :param cwd: absolute.
     :param updated_at: ISO 8601.
     """
-    row: JsonObject = {"sessionId": session_id, "cwd": cwd, **given(title=title, updatedAt=updated_at)}
+    row: JsonObject = {
+        "sessionId": session_id,
+        "cwd": cwd,
+        **given(title=title, updatedAt=updated_at, archived=archived),
+    }
     if additional_directories is not None:
         row["additionalDirectories"] = [*additional_directories]
     return row
@@ -130,6 +136,19 @@ def list_sessions_result(sessions: Sequence[JsonObject], *, next_cursor: str | N
     :param next_cursor: None on the last page.
     """
     return {"sessions": [*sessions], **given(nextCursor=next_cursor)}
+
+
+def set_title_result(title: str) -> JsonObject:
+    """The answer to `session/set_title`.
+
+    :param title: as it is kept.
+    """
+    return {"title": title}
+
+
+def session_status_result(status: SessionStatus) -> JsonObject:
+    """The answer to `session/status`."""
+    return {"status": status}
 
 
 def prompt_result(stop_reason: StopReason) -> JsonObject:

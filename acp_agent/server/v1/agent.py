@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import McpServer
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.face import Face, Traced, nothing
+from acp_agent.server.face import Face, Route, Traced, nothing
+from acp_agent.server.forking import fork_point
 from acp_agent.server.handshake import AUTH_METHOD, initialize_result
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
@@ -27,17 +28,22 @@ from acp_agent.turn.permission import MODES
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (
+        ArchiveSessionRequest,
         AuthenticateRequest,
         CancelNotification,
         CloseSessionRequest,
         DeleteSessionRequest,
+        ForkSessionRequest,
         ListSessionsRequest,
         LoadSessionRequest,
         NewSessionRequest,
         PromptRequest,
         ResumeSessionRequest,
+        SessionStatusRequest,
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
+        SetSessionTitleRequest,
+        UnarchiveSessionRequest,
     )
     from acp_agent.protocol.v1 import McpServer as WireServer
     from acp_agent.protocol.wire import WireModel
@@ -69,6 +75,11 @@ class Agent(Face):
         router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
         router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
+        router.register(methods.SESSION_FORK, *self._fork_route())
+        router.register(methods.SESSION_SET_TITLE, *self._route(methods.SESSION_SET_TITLE, self._set_title))
+        router.register(methods.SESSION_ARCHIVE, *self._route(methods.SESSION_ARCHIVE, self._archive))
+        router.register(methods.SESSION_UNARCHIVE, *self._route(methods.SESSION_UNARCHIVE, self._unarchive))
+        router.register(methods.SESSION_STATUS, *self._route(methods.SESSION_STATUS, self._status))
         router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
         router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
@@ -129,7 +140,8 @@ class Agent(Face):
         async def when_removed() -> JsonValue:
             for place in removals:
                 await place.until_left()
-            return await list_sessions(await self._sessions(), params.cwd, params.cursor)
+            manager = await self._sessions()
+            return await list_sessions(manager, params.cwd, params.cursor, params.archived or "exclude")
 
         return when_removed()
 
@@ -140,6 +152,51 @@ class Agent(Face):
     def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
         place = self._order.take_place_to_remove(params.session_id)
         return self._alone(place, lambda manager: nothing(manager.delete(params.session_id)))
+
+    def _fork_route(self) -> Route[tuple[ForkSessionRequest, int | str | None]]:
+        def at_its_end(call: Call, params: ForkSessionRequest) -> Awaitable[JsonValue]:
+            return self._fork(call, (params, None))
+
+        bind, _, to_load = self._route(methods.SESSION_FORK, at_its_end)
+        return lambda params: (bind(params), fork_point(params.get("_meta"))), self._fork, to_load
+
+    def _fork(self, call: Call, asked: tuple[ForkSessionRequest, int | str | None]) -> Awaitable[JsonValue]:
+        params, at = asked
+        servers = _servers(params.mcp_servers)
+
+        async def work(manager: SessionManager) -> JsonValue:
+            session = await manager.fork(
+                params.session_id, params.cwd, params.additional_directories, self._client, servers, at
+            )
+            self._after_opening(call, session)
+            options = config_options(await session.options(), self._capabilities)
+            return results.session_result(session_id=session.session_id, modes=_modes(session), config_options=options)
+
+        return self._alone(self._order.take_place(params.session_id), work)
+
+    def _set_title(self, call: Call, params: SetSessionTitleRequest) -> Awaitable[JsonValue]:
+        async def work(manager: SessionManager) -> JsonValue:
+            return results.set_title_result(await manager.set_title(params.session_id, params.title))
+
+        return self._alone(self._order.take_place(params.session_id), work)
+
+    def _archive(self, call: Call, params: ArchiveSessionRequest) -> Awaitable[JsonValue]:
+        place = self._order.take_place_to_remove(params.session_id)
+        return self._alone(place, lambda manager: nothing(manager.archive(params.session_id)))
+
+    def _unarchive(self, call: Call, params: UnarchiveSessionRequest) -> Awaitable[JsonValue]:
+        place = self._order.take_place_to_remove(params.session_id)
+        return self._alone(place, lambda manager: nothing(manager.unarchive(params.session_id)))
+
+    def _status(self, call: Call, params: SessionStatusRequest) -> Awaitable[JsonValue]:
+        async def work(manager: SessionManager) -> JsonValue:
+            try:
+                return results.session_status_result(await manager.status(params.session_id))
+            except SessionNotFoundError as error:
+                data: JsonObject = {"sessionId": params.session_id, "details": str(error)}
+                raise RpcError(error.code, str(error), data) from error
+
+        return self._alone(self._order.take_place(params.session_id), work)
 
     # --- turns ---
 

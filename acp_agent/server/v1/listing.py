@@ -11,16 +11,24 @@ from acp_agent.protocol.v1 import results
 from acp_agent.session.manager import SessionManager
 
 
-async def list_sessions(manager: SessionManager, cwd: str | None, cursor: str | None) -> JsonObject:
+async def list_sessions(
+    manager: SessionManager, cwd: str | None, cursor: str | None, archived: str | None = None
+) -> JsonObject:
     """Sessions, newest first.
 
     :param cwd: of this directory alone; None for those of all.
     :param cursor: where the part begins; None for the beginning.
-    :raises InvalidParamsError: `cwd` is relative, or the cursor is not one of ours.
+    :param archived: which of them by whether they are archived, `exclude`, `include` or `only`, for who is told with each
+        whether it is; None leaves archived ones out and says nothing of it.
+    :raises InvalidParamsError: `cwd` is relative, there is no such filter, or the cursor is not one of ours.
     """
     if cwd is not None and not Path(cwd).is_absolute():
         raise InvalidParamsError(f"session/list: cwd {cwd!r} is not an absolute path.")
-    page = await manager.list(None if cwd is None else str(Path(cwd)), cursor)
+    if archived not in (None, "exclude", "include", "only"):
+        raise InvalidParamsError(
+            f"session/list: archived is {archived!r}, and can be `exclude`, `include` or `only` here."
+        )
+    page = await manager.list(None if cwd is None else str(Path(cwd)), cursor, archived or "exclude")
     rows = [
         results.session_info(
             record.session_id,
@@ -28,6 +36,7 @@ async def list_sessions(manager: SessionManager, cwd: str | None, cursor: str | 
             title=record.title,
             updated_at=datetime.fromtimestamp(record.updated_at / 1000, UTC).isoformat(),
             additional_directories=record.additional_directories or None,
+            archived=None if archived is None else record.archived,
         )
         for record in page.sessions
     ]
