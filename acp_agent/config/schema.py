@@ -268,6 +268,11 @@ class SharedKeys(Section):
 class UserFile(SharedKeys):
     """`config.yaml` in the user's home of the agent."""
 
+    small_model: ModelName | None = Field(
+        default=None,
+        description="the cheap [model](models.md) that gives sessions their [titles](sessions.md#titles); left out: "
+        "the small one of the session's provider, where it is known",
+    )
     mode: Mode | None = Field(
         default=None, description="the [mode](sessions.md#modes) that a session starts in; left out: `ask`"
     )
@@ -307,6 +312,7 @@ class UserFile(SharedKeys):
         providers: Mapping[str, ProviderSection] = self.providers or {}
         return replace(
             self.shared(below),
+            small_model=_or(self.small_model, below.small_model),
             mode=_or(self.mode, below.mode),
             remember_permissions=_or(self.remember_permissions, below.remember_permissions),
             prompts_while_working=_or(self.prompts_while_working, below.prompts_while_working),
@@ -326,6 +332,7 @@ class ProjectFile(SharedKeys):
     mode: Annotated[Literal["plan", "ask"], BeforeValidator(_project_mode)] | None = Field(
         default=None, description="the mode that a session starts in, where the user's own is not stricter"
     )
+    small_model: UsersAlone = None
     remember_permissions: UsersAlone = None
     prompts_while_working: UsersAlone = None
     models: UsersAlone = None

@@ -209,6 +209,8 @@ class Settings:
     :ivar home: the one folder of all state: configuration, sessions, recipes, logs. May not exist yet.
     :ivar project: the project's `.acp-agent` folder, where there is one.
     :ivar model: `provider/model`; None lets the keys that are set decide.
+    :ivar small_model: `provider/model` for little things beside the conversation, such as a session's title; None
+        leaves it to the session's provider.
     :ivar mode: the permission mode in which a session starts.
     :ivar remember_permissions: where "Always allow" holds: in this project from now on, or in the session alone.
     :ivar prompts_while_working: whether a prompt that comes during a turn waits for its end, or joins it.
@@ -231,6 +233,7 @@ class Settings:
     home: Path
     project: Path | None = None
     model: str | None = None
+    small_model: str | None = None
     mode: Mode = "ask"
     remember_permissions: Remember = "project"
     prompts_while_working: WhileWorking = "queue"

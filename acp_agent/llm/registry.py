@@ -42,12 +42,16 @@ class _BuiltIn:
 
     :ivar keys: environment variables that may hold its key; none for a local server.
     :ivar offered: models for the picker; the first is the default where the key is set.
+    :ivar small: its cheap model, for little things; empty where there is none to rely on.
+    :ivar elsewhere: environment variable that sends its requests to another place.
     """
 
     kind: ProviderKind
     base_url: str | None = None
     keys: tuple[str, ...] = ()
     offered: tuple[str, ...] = ()
+    small: str = ""
+    elsewhere: str = ""
 
 
 _BUILT_IN: dict[str, _BuiltIn] = {
@@ -55,15 +59,22 @@ _BUILT_IN: dict[str, _BuiltIn] = {
         "anthropic",
         keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         offered=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+        small="claude-haiku-5-5",
+        elsewhere="ANTHROPIC_BASE_URL",
     ),
     "openai": _BuiltIn(
-        "openai-responses", keys=("OPENAI_API_KEY",), offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna")
+        "openai-responses",
+        keys=("OPENAI_API_KEY",),
+        offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna"),
+        small="gpt-6-luna",
+        elsewhere="OPENAI_BASE_URL",
     ),
     "google": _BuiltIn(
         "openai-chat",
         "https://generativelanguage.googleapis.com/v1beta/openai/",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         ("gemini-3.8-flash", "gemini-3.1-pro-preview"),
+        small="gemini-3.1-flash-lite",
     ),
     "openrouter": _BuiltIn(
         "openai-chat",
@@ -184,6 +195,22 @@ class Registry:
             if built_in.offered and self._key(name, built_in.keys):
                 return f"{name}/{built_in.offered[0]}"
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
+
+    def small_model(self, model: str) -> str | None:
+        """The cheap model for little things beside a conversation: the user's choice, else that of the same provider.
+
+        A provider that was sent to another address is another one: a gateway or a local server has what models it has.
+
+        :param model: `provider/model` of the conversation.
+        :returns: None where there is none to rely on.
+        """
+        if self._settings.small_model:
+            return self._settings.small_model
+        provider = model.partition("/")[0]
+        built_in = _BUILT_IN.get(provider)
+        if built_in is None or not built_in.small or provider in self._settings.providers:
+            return None
+        return None if self._env.get(built_in.elsewhere, "").strip() else f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
         """Models for a picker, the default first; never waits on the network for longer than half a second."""

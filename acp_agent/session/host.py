@@ -39,6 +39,7 @@ from acp_agent.session.loading import load_for_a_turn
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mcp import SessionMcp
 from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.naming import SessionNaming
 from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
 from acp_agent.session.permissions import SessionPermissions
@@ -86,6 +87,7 @@ class SessionHost:
     :ivar permissions: what its user need not be asked again.
     :ivar recipes: those of its directory.
     :ivar mcp: its MCP servers.
+    :ivar naming: asks for its title.
     :ivar trace: W3C trace context of the prompt that is being answered.
     :ivar attachments: the bytes that its log refers to.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
@@ -121,6 +123,7 @@ class SessionHost:
         self._services = services
         self._asked: ActiveModel | None = None
         self.telling = Telling(self)
+        self.naming = SessionNaming(self)
         self.trace: Mapping[str, str] = {}
         self._tasks: TaskGroup | None = None
         self._silent = False
@@ -132,6 +135,7 @@ class SessionHost:
         self._tasks = tasks
         self.models.run_in(tasks)
         self.mcp.run_in(tasks)
+        self.naming.run_in(tasks)
 
     async def give_up(self) -> None:
         """Give up a summary that is written in the background."""

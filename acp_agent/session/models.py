@@ -180,6 +180,10 @@ class SessionModels:
         """Why a name is no model's, or of a provider that there is not; empty where the model can be asked for."""
         return self._registry.unusable(name)
 
+    def small(self, name: str) -> str | None:
+        """The cheap model for little things beside a conversation with this one; None where there is none."""
+        return self._registry.small_model(name)
+
     async def choices(self) -> tuple[str, ...]:
         """What may be chosen from."""
         return await self._registry.available_models()

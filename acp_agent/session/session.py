@@ -124,6 +124,7 @@ class Session:
             # A setting that was sent before the closing is in the log before somebody else reads it.
             async with self._changing:
                 pass
+            await self.host.naming.give_way()
             # Before somebody else reads the log, which is told what a summary cost that nobody will use.
             await self.host.give_up()
             await self.host.end_hooks(reason)
@@ -142,6 +143,7 @@ class Session:
         self._running, self._turn_scope, self._idle = ticket, anyio.CancelScope(), anyio.Event()
         try:
             with self._turn_scope:
+                await self.host.naming.give_way()
                 await self.host.show(TurnBegan())
                 ticket.answer(await self._turns.answer(ticket))
         except Exception as error:
@@ -154,6 +156,8 @@ class Session:
             finally:
                 self._running = None
                 self._idle.set()
+                if not self._closed and isinstance(ticket.outcome, str) and ticket.outcome != "cancelled":
+                    self.host.naming.begin()
 
     # --- settings ---
 

@@ -14,7 +14,12 @@ MAX_GIVEN = 200
 
 def title_of(parts: Sequence[UserPart]) -> str | None:
     """A line for the list of sessions; None where the prompt has no words."""
-    return shortened(" ".join(_words(part) for part in parts), MAX_LENGTH) or None
+    return shortened(words_of(parts), MAX_LENGTH) or None
+
+
+def words_of(parts: Sequence[UserPart]) -> str:
+    """The words of a prompt, with the names of what it links."""
+    return " ".join(_words(part) for part in parts)
 
 
 def given_title(title: str) -> str:

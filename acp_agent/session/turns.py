@@ -320,6 +320,7 @@ class SessionTurns:
         if self._host.context.title is None and title is not None:
             await self._host.append(TitleChanged(title))
             await self._host.show(TitleUpdated(title))
+            self._host.naming.wanted(parts)
 
 
 def _prompted(parts: tuple[UserPart, ...], sent: tuple[UserPart, ...] | None, run: RecipeRun | None) -> UserPrompted:

@@ -79,6 +79,7 @@ def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -
 def test_the_users_file_can_set_everything(machine: Machine) -> None:
     machine.user("""\
 model: local/qwen3:8b
+small_model: local/qwen3:1b
 mode: accept-edits
 thought_level: high
 context_window: 100000
@@ -103,6 +104,7 @@ providers:
     assert load_settings(machine.env) == Settings(
         home=machine.home,
         model="local/qwen3:8b",
+        small_model="local/qwen3:1b",
         mode="accept-edits",
         thought_level="high",
         context_window=100_000,
