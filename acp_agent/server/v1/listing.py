@@ -18,8 +18,8 @@ async def list_sessions(
 
     :param cwd: of this directory alone; None for those of all.
     :param cursor: where the part begins; None for the beginning.
-    :param archived: which of them by whether they are archived, `exclude`, `include` or `only`, for who is told with each
-        whether it is; None leaves archived ones out and says nothing of it.
+    :param archived: which of them by whether they are archived, `exclude`, `include` or `only`, for who is told with
+        each whether it is; None leaves archived ones out and says nothing of it.
     :raises InvalidParamsError: `cwd` is relative, there is no such filter, or the cursor is not one of ours.
     """
     if cwd is not None and not Path(cwd).is_absolute():
