@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from benchmarks.bench import Bench
 from benchmarks.ending import ending
 from benchmarks.history import load
+from benchmarks.listing import listing
 from benchmarks.model_server import model_server
 from benchmarks.opening import first_prompt, opening
 from benchmarks.room import context, growth, waiting
@@ -32,6 +33,7 @@ MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     context,
     growth,
     load,
+    listing,
     ending,
 )
 

@@ -1,0 +1,62 @@
+"""The list of sessions where there are many."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from time import perf_counter
+
+from benchmarks.agent import CHECKOUT, Agent, start_agent
+from benchmarks.bench import Bench, Home
+from benchmarks.model_server import JsonObject
+from benchmarks.table import Figure
+
+SESSIONS = 10_000
+DIRECTORIES = 100
+"""In turn, so that the sessions of one lie among those of all others."""
+
+
+async def listing(bench: Bench) -> list[Figure]:
+    """`session/list` with ten thousand sessions: a page, all pages one by one, and all of one directory."""
+    first: list[float] = []
+    whole: list[float] = []
+    one: list[float] = []
+    async with bench.home() as home:
+        await _make_many(home)
+        async with start_agent(home.path, bench.model.env) as agent:
+            await agent.initialize()
+            await _pages(agent, {})  # the first one loads the agent
+            for _ in range(bench.fewer):
+                first.append((await agent.request("session/list", {})).ms)
+                whole.append(await _pages(agent, {}, SESSIONS))
+                one.append(await _pages(agent, {"cwd": "/work/project7"}, SESSIONS // DIRECTORIES))
+    return [
+        Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 20),
+        Figure("  all pages, one after the other", "ms", whole),
+        Figure(f"  all of one directory among {DIRECTORIES}", "ms", one, 20),
+    ]
+
+
+async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) -> float:
+    began, cursor, ids = perf_counter(), None, set[object]()
+    while True:
+        asked: JsonObject = params if cursor is None else {**params, "cursor": cursor}
+        page = (await agent.request("session/list", asked)).result
+        rows = page["sessions"]
+        ids |= {row["sessionId"] for row in rows}
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            break
+    if expected not in (None, len(ids)):
+        raise RuntimeError(f"{len(ids)} sessions were listed, not {expected}")
+    return (perf_counter() - began) * 1000
+
+
+async def _make_many(home: Home) -> None:
+    made = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "benchmarks.many", str(home.path / "state" / "sessions.db"), str(SESSIONS), str(DIRECTORIES)),
+        cwd=CHECKOUT,
+    )
+    if await made.wait():
+        raise RuntimeError("the sessions could not be made")

@@ -1,0 +1,27 @@
+"""`python -m benchmarks.many DATABASE SESSIONS DIRECTORIES`: a database with many sessions.
+
+Imports the agent; it runs in a process of its own, so that the client does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from acp_agent.conversation.events import SessionStarted, TitleChanged
+from acp_agent.storage.sqlite import SqliteStore
+
+
+async def make(database: Path, sessions: int, directories: int) -> None:
+    """Make them, each with a title, in the directories in turn."""
+    store = await SqliteStore.open(database)
+    for number in range(sessions):
+        cwd = f"/work/project{number % directories}"
+        name = f"sess_{number * 7919 % sessions:032}"
+        await store.create(name, cwd, [], [SessionStarted(cwd), TitleChanged(f"Mend part {number} of the shop")])
+    await store.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(make(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
