@@ -272,3 +272,27 @@ async def test_addresses_that_are_open_at_a_time_have_ids_of_their_own(tmp_path:
         for turn in (first, second):
             assert await turn.result(PATIENCE) == {"stopReason": "end_turn"}
         assert len(set(ids)) == 2
+
+
+async def test_a_terminal_whose_command_was_killed_is_shown_before_and_released_after(tmp_path: Path) -> None:
+    late = ToolCall("shell", {"command": "echo begun; sleep 600", "timeout": 0.3})
+    cancelled = ToolCall("shell", {"command": "sleep 600"})
+    replies = (Reply(tool_calls=[late]), Reply(tool_calls=[cancelled]))
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        turn = await it.agent.start_prompt(it.session, "Work")
+        await it.agent.wait_for(
+            lambda line: line.method == "terminal/wait_for_exit" and line.params.get("terminalId") == "term-2", PATIENCE
+        )
+        await it.agent.cancel(it.session)
+        assert await turn.result(PATIENCE) == {"stopReason": "cancelled"}
+        first, second = it.agent.desk.terminals.values()
+        assert first.killed
+        for terminal in (first, second):
+            [released] = [
+                line.index
+                for line in it.agent.lines
+                if line.method == "terminal/release" and line.params.get("terminalId") == terminal.id
+            ]
+            shown = [line.index for line in it.agent.lines if terminal.id in str(line.update.get("content"))]
+            assert shown
+            assert shown[0] < released
