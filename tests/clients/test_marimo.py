@@ -173,6 +173,7 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.skipif(not PROGRAM.is_file(), reason="marimo is not installed")
 async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop")
