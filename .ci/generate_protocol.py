@@ -31,9 +31,10 @@ ROOMS = Path(__file__).parents[1] / "acp_agent" / "protocol"
 PACKAGE = "@agentclientprotocol/sdk"
 
 METHODS = [
-    *("initialize", "authenticate", "session/new", "session/load", "session/resume", "session/list", "session/close"),
-    *("session/delete", "session/prompt", "session/cancel", "session/set_mode", "session/set_config_option"),
-    *("$/cancel_request", "session/update", "session/request_permission", "fs/read_text_file", "fs/write_text_file"),
+    *("initialize", "authenticate", "logout", "session/new", "session/load", "session/resume", "session/list"),
+    *("session/close", "session/delete", "session/prompt", "session/cancel", "session/set_mode"),
+    *("session/set_config_option", "$/cancel_request", "session/update", "session/request_permission"),
+    *("fs/read_text_file", "fs/write_text_file"),
     *("terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
     *("elicitation/create", "elicitation/complete"),
 ]
@@ -46,8 +47,12 @@ V2_METHODS = [
 ]
 
 # What this agent speaks beyond the stable schema: methods, and properties of definitions that are in it.
-UNSTABLE = ["session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status"]
+UNSTABLE = [
+    *("providers/list", "providers/set", "providers/disable"),
+    *("session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status"),
+]
 UNSTABLE_PROPERTIES = [
+    ("AgentCapabilities", "providers"),
     *(("SessionCapabilities", name) for name in ("fork", "title", "archive", "status")),
     *(("ListSessionsRequest", "archived"), ("SessionInfo", "archived")),
 ]

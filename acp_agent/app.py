@@ -17,11 +17,13 @@ import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE, project_dir, user_home
+from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
+from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, secrets_of, start_logging
 from acp_agent.server.agent import Agent
@@ -71,6 +73,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         return CompactionService()
 
     strategies = _Choices(compaction)
+    access = model_access(env)
 
     def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
         from acp_agent.recipes.library import RecipeLibrary
@@ -94,12 +97,22 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         tools=tools,
         compaction=compaction,
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
-        models=lambda settings: Registry(settings, env),
+        models=lambda settings: Registry(settings, env, access),
+        access=access,
         library=library,
         recipe_signature=recipe_signature,
         hooks=hooks,
         project_places=lambda settings, cwd: project_places(env, settings, cwd),
     )
+
+
+def model_access(env: Mapping[str, str]) -> ModelAccess:
+    """With what the user's providers are reached.
+
+    :param env: environment variables.
+    :raises ConfigError: there is no place for the agent's home.
+    """
+    return ModelAccess(KeyStore(home_dir(env)))
 
 
 def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:

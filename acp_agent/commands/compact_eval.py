@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from acp_agent.app import RECIPES, open_database, start_logging_at_home
+from acp_agent.app import RECIPES, model_access, open_database, start_logging_at_home
 from acp_agent.commands.choosing import matching, session_ids
 from acp_agent.commands.progress import counting
 from acp_agent.compaction.evaluation.importers import own, read_recording
@@ -72,7 +72,7 @@ async def run(arguments: argparse.Namespace) -> int:
     recordings = await _recordings(arguments, env)
     for notice in (each.notice for each in recordings if each.notice):
         print(f"acp-agent: {notice}", file=sys.stderr)
-    registry = Registry(settings, env)
+    registry = Registry(settings, env, model_access(env))
     try:
         model = await _model(arguments.model, registry)
         methods: list[Method] = [
@@ -248,6 +248,7 @@ def _of_recipe(name: str, recipe: Recipe, service: CompactionService, tail: _Tai
 async def _model(name: str | None, registry: Registry) -> Model | None:
     if name is None:
         return None
+    await registry.unlock(name)
     resolved = registry.resolve(name)
     await registry.learn_window(name)
     native = resolved.provider if isinstance(resolved.provider, NativeCompaction) else None

@@ -1,6 +1,6 @@
 """Folders: the user's home of the agent, the project's `.acp-agent`, and the making of private ones.
 
-Knows no file in them but `config.yaml` by name.
+Knows no file in them by name but those that hold secrets: `config.yaml` and `keys.json`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from acp_agent.errors import ConfigError
 
 APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
+KEYS_FILE = "keys.json"
 HOME_VARIABLE = "ACP_AGENT_HOME"
 PROJECT_FOLDER = ".acp-agent"
 CLAUDE_FOLDER = ".claude"
@@ -87,7 +88,8 @@ def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
 def ensure_private_dir(path: Path) -> Path:
     """Make a folder that only its owner can enter (mode 0700), or make an existing one so.
 
-    A `config.yaml` in it that others may read is closed to them as well: headers may hold tokens.
+    A `config.yaml` in it that others may read is closed to them as well, since headers may hold tokens, and so is a
+    file of keys that came from elsewhere.
 
     :param path: absolute path; missing parents are made.
     :return: `path`.
@@ -104,7 +106,8 @@ def ensure_private_dir(path: Path) -> Path:
             )
         if mode & 0o077:
             path.chmod(0o700)
-        _make_private(path / CONFIG_FILE)
+        for name in (CONFIG_FILE, KEYS_FILE):
+            _make_private(path / name)
     except FileExistsError as error:
         raise ConfigError(
             f"there is a file where a folder is needed; move it, or {advice}", source=str(path)

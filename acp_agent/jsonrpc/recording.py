@@ -190,7 +190,10 @@ def masked(
                 mask(key, secrets): masked(
                     item,
                     secrets,
-                    hidden=hidden or bool(_SECRET_KEY.search(key)) or (pair and key == "value"),
+                    hidden=hidden
+                    or bool(_SECRET_KEY.search(key))
+                    or (pair and key == "value")
+                    or (key == "headers" and isinstance(item, dict)),  # who knows which of them lets one in
                     argument=key in ("args", "url", "uri"),
                     depth=depth + 1,
                 )

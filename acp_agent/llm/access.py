@@ -31,6 +31,16 @@ def check_key(provider: str, key: str | None, hint: str) -> None:
         )
 
 
+def no_key(provider: str, hint: str) -> ModelAuthError:
+    """The error of a call that would have to have a key.
+
+    :param hint: the variable that may hold one.
+    """
+    return ModelAuthError(
+        f"No key for {provider}: run `acp-agent login {provider}`, or set {hint} and start the agent again."
+    )
+
+
 def check_base_url(url: str | None, variable: str, default: str) -> str | None:
     """The base URL in an environment variable; None where it is not set, and the SDK's own holds.
 
@@ -40,14 +50,22 @@ def check_base_url(url: str | None, variable: str, default: str) -> str | None:
     """
     if not url:
         return None if url is None else default
+    if not is_base_url(url, secrets=True):
+        raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)
+    return url
+
+
+def is_base_url(url: str, *, secrets: bool = False) -> bool:
+    """Whether a text is an http or https URL.
+
+    :param secrets: whether a user and a password may stand in it.
+    """
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good = False
-    if not good:
-        raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)
-    return url
+        return False
+    return good and (secrets or "@" not in parts.netloc)
 
 
 def check_network() -> None:

@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.messages import CompactedBlock, JsonObject
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
-from acp_agent.llm.access import check_key, check_network
+from acp_agent.llm.access import check_key, check_network, no_key
 from acp_agent.llm.anthropic_fold import MessagesFold
 from acp_agent.llm.anthropic_wire import (
     COMPACTION_BETA,
@@ -316,6 +316,8 @@ class AnthropicProvider:
             )
         except anthropic.AnthropicError as error:
             raise ModelAuthError(f"{access.name}: {error} Check {access.key_hint}.") from error
+        if not given and any(name.lower() == "authorization" for name in access.headers):
+            client.api_key = None  # what stands in for a key would be one too many
         if access.required and not (client.api_key or client.auth_token or client.credentials):
             raise self._no_key()
         for found in (client.api_key, client.auth_token):  # the SDK may have looked for them itself
@@ -327,8 +329,7 @@ class AnthropicProvider:
         return client
 
     def _no_key(self) -> ModelAuthError:
-        access = self._access
-        return ModelAuthError(f"No key for {access.name}: set {access.key_hint} and start the agent again.")
+        return no_key(self._access.name, self._access.key_hint)
 
 
 async def _stated_window(client: AsyncAnthropic, model: str) -> int | None:

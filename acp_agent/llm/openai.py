@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ConfigError, ModelAuthError
-from acp_agent.llm.access import check_key, check_network
+from acp_agent.llm.access import check_key, check_network, no_key
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import entry_of, get_int, parse_object
 from acp_agent.llm.loading import loading, prepare
@@ -158,7 +158,7 @@ class OpenAIClient:
     def _check(self) -> None:
         access = self.access
         if access.required and not access.api_key:
-            raise ModelAuthError(f"No key for {access.name}: set {access.key_hint} and start the agent again.")
+            raise no_key(access.name, access.key_hint)
         check_key(access.name, access.api_key, access.key_hint)
         check_network()
 

@@ -1,17 +1,17 @@
 """Which provider a model's name means, and what is known of the model: the one door to this room.
 
-`provider/model` is split at the first slash. Built-in providers need only a key in the environment; the user's
-configuration adds others or corrects them. Makes each provider once; loads no SDK until one is used. Knows no sessions.
+`provider/model` is split at the first slash. Built-in providers need only a key, in the environment or stored; the
+user's configuration adds others or corrects them, and the editor may send one's requests elsewhere or turn it off.
+Makes each provider once, and again where it is reached in another way; loads no SDK until one is used. Knows no
+sessions.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Protocol
+from typing import Literal
 
 import anyio
 
@@ -20,86 +20,22 @@ from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, 
 from acp_agent.errors import ConfigError
 from acp_agent.llm import probe
 from acp_agent.llm.access import check_base_url
+from acp_agent.llm.builtin import BASE_URLS, BUILT_IN
+from acp_agent.llm.credentials import ModelAccess
+from acp_agent.llm.making import Reach, WarmProvider, load_adapter, make_provider
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
 
-_log = logging.getLogger(__name__)
-
 NO_MODEL = (
-    "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, start a local"
-    " Ollama, or name a model as provider/model in ACP_AGENT_MODEL or under `model` in config.yaml."
+    "No model is configured. Run `acp-agent login`, set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or"
+    " OPENROUTER_API_KEY, start a local Ollama, or name a model as provider/model in ACP_AGENT_MODEL or under `model`"
+    " in config.yaml."
 )
 _LIST_SECONDS = 60.0
 
 
-class _WarmProvider(Provider, Protocol):
-    async def prewarm(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _BuiltIn:
-    """A provider that needs no configuration.
-
-    :ivar keys: environment variables that may hold its key; none for a local server.
-    :ivar offered: models for the picker; the first is the default where the key is set.
-    :ivar small: its cheap model, for little things; empty where there is none to rely on.
-    :ivar elsewhere: environment variable that sends its requests to another place.
-    """
-
-    kind: ProviderKind
-    base_url: str | None = None
-    keys: tuple[str, ...] = ()
-    offered: tuple[str, ...] = ()
-    small: str = ""
-    elsewhere: str = ""
-
-
-_BUILT_IN: dict[str, _BuiltIn] = {
-    "anthropic": _BuiltIn(
-        "anthropic",
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-        offered=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
-        small="claude-haiku-5-5",
-        elsewhere="ANTHROPIC_BASE_URL",
-    ),
-    "openai": _BuiltIn(
-        "openai-responses",
-        keys=("OPENAI_API_KEY",),
-        offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna"),
-        small="gpt-6-luna",
-        elsewhere="OPENAI_BASE_URL",
-    ),
-    "google": _BuiltIn(
-        "openai-chat",
-        "https://generativelanguage.googleapis.com/v1beta/openai/",
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        ("gemini-3.8-flash", "gemini-3.1-pro-preview"),
-        small="gemini-3.1-flash-lite",
-    ),
-    "openrouter": _BuiltIn(
-        "openai-chat",
-        "https://openrouter.ai/api/v1",
-        ("OPENROUTER_API_KEY",),
-        ("anthropic/claude-sonnet-5.5", "openai/gpt-6.2-sol"),
-    ),
-    "ollama": _BuiltIn("openai-chat", "http://localhost:11434/v1"),
-    "lmstudio": _BuiltIn("openai-chat", "http://localhost:1234/v1"),
-}
-"""In the order in which a set key makes a provider the default."""
-
-_ADAPTERS: dict[ProviderKind, str] = {
-    "anthropic": "acp_agent.llm.anthropic",
-    "openai-responses": "acp_agent.llm.openai_responses",
-    "openai-chat": "acp_agent.llm.openai_chat",
-    "scripted": "acp_agent.llm.scripted",
-}
-"""Modules."""
-
-BUILT_IN_PROVIDERS = tuple(_BUILT_IN)
+BUILT_IN_PROVIDERS = tuple(BUILT_IN)
 """Names of the providers that need no configuration."""
-
-_LOCAL = {"ollama": probe.ollama_window, "lmstudio": probe.lmstudio_window}
-"""How those local servers are asked for windows that have their own ways."""
 
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
 """Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
@@ -118,23 +54,81 @@ class ResolvedModel:
     profile: ModelProfile
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a provider's requests go.
+
+    :ivar api: whose API it speaks.
+    :ivar base_url: None where the configuration lacks it.
+    :ivar keyed: whether it has to have a key.
+    :ivar enabled: False where the editor has turned it off.
+    :ivar variable: of the environment, with a key for it.
+    """
+
+    name: str
+    api: Literal["anthropic", "openai"]
+    base_url: str | None
+    keyed: bool
+    enabled: bool
+    variable: str | None
+
+
 class Registry:
     """All models that can be used.
 
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
+    :param access: stored keys, and the editor's routes.
     """
 
-    def __init__(self, settings: Settings, env: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess | None = None) -> None:
         self._settings = settings
         self._env = env
-        self._providers: dict[str, _WarmProvider] = {}
+        self._access = access or ModelAccess()
+        self._providers: dict[str, tuple[Reach, WarmProvider]] = {}
+        self._retired: list[WarmProvider] = []
         self._local: tuple[float, tuple[str, ...]] | None = None
+
+    def version(self) -> Hashable:
+        """What is another one when the providers are reached in another way; see `ModelAccess.version`."""
+        return self._access.version()
+
+    def places(self) -> tuple[Place, ...]:
+        """Every provider that is asked over the network.
+
+        :raises ConfigError: a base URL in the environment is none.
+        """
+        return tuple(self._place(name) for name in self._names() if self._kind_of(name) != "scripted")
+
+    async def unlock(self, model: str) -> None:
+        """Have the key of a model's provider at hand, where it is the keyring's. To be done before `resolve`; a name
+        that is none needs nothing.
+
+        :raises ConfigError: the file of keys cannot be understood.
+        """
+        provider = model.partition("/")[0]
+        if self._variable(provider) is None and self._access.route(provider) is None:
+            await self._access.fetch(provider)
+
+    def reach(self, provider: str) -> Reach:
+        """Where a provider is, and as whom it is asked.
+
+        :raises ConfigError: there is no such provider, its base URL is none, or the editor has turned it off.
+        """
+        if provider not in self._settings.providers and provider not in BUILT_IN:
+            known = ", ".join(self._names())
+            raise ConfigError(f"there is no provider {provider!r}; known are {known}. Others go under `providers`")
+        if self._access.is_disabled(provider):
+            raise ConfigError(
+                f"the editor has turned the provider {provider} off; choose another model, or turn it on there"
+            )
+        return self._reach(provider)
 
     def resolve(self, model: str) -> ResolvedModel:
         """The provider of `provider/model`.
 
-        :raises ConfigError: there is no such provider, the name has another form, or its base URL is none.
+        :raises ConfigError: there is no such provider, the name has another form, its base URL is none, or the editor
+            has turned it off.
         """
         if not is_model_name(model):
             raise ConfigError(
@@ -156,7 +150,7 @@ class Registry:
         known = profile(name)
         if provider not in _PRICED:
             known = replace(known, prices=None)
-        if _kind(self._settings.providers.get(provider), _BUILT_IN.get(provider)) != "openai-chat":
+        if self._kind_of(provider) != "openai-chat":
             known = replace(known, audio=False)
         known = known.with_settings(self._settings.models.get(model))
         return replace(
@@ -184,6 +178,7 @@ class Registry:
         :raises ConfigError: see `resolve`.
         """
         if not self._settings.context_window:
+            await self.unlock(model)
             resolved = self.resolve(model)
             await resolved.provider.learn_window(resolved.id)
 
@@ -191,8 +186,8 @@ class Registry:
         """The model for a session that names none; None where there is nothing to choose (see `NO_MODEL`)."""
         if self._settings.model:
             return self._settings.model
-        for name, built_in in _BUILT_IN.items():
-            if built_in.offered and self._key(name, built_in.keys):
+        for name, built_in in BUILT_IN.items():
+            if built_in.offered and self._is_usable(name):
                 return f"{name}/{built_in.offered[0]}"
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
 
@@ -207,8 +202,10 @@ class Registry:
         if self._settings.small_model:
             return self._settings.small_model
         provider = model.partition("/")[0]
-        built_in = _BUILT_IN.get(provider)
+        built_in = BUILT_IN.get(provider)
         if built_in is None or not built_in.small or provider in self._settings.providers:
+            return None
+        if self._access.route(provider) is not None or self._access.is_disabled(provider):
             return None
         return None if self._env.get(built_in.elsewhere, "").strip() else f"{provider}/{built_in.small}"
 
@@ -218,21 +215,21 @@ class Registry:
         if default := await self.default_model():
             models[default] = None
         models |= dict.fromkeys(self._settings.models)
-        for name, built_in in _BUILT_IN.items():
-            if self._key(name, built_in.keys):
+        for name, built_in in BUILT_IN.items():
+            if built_in.offered and self._is_usable(name):
                 models |= dict.fromkeys(f"{name}/{model}" for model in built_in.offered)
         for name, provider in self._settings.providers.items():
             if provider.kind == "scripted" and provider.script is not None:
                 models[f"{name}/{provider.script.stem}"] = None
-        return tuple(models | dict.fromkeys(await self._local_models()))
+        models |= dict.fromkeys(await self._local_models())
+        return tuple(model for model in models if not self._access.is_disabled(model.partition("/")[0]))
 
     def load(self, model: str) -> None:
         """Load the adapter that a model's provider needs, without its SDK; run this in a thread. A name that is none
         needs nothing."""
         provider = model.partition("/")[0]
-        settings, built_in = self._settings.providers.get(provider), _BUILT_IN.get(provider)
-        if settings is not None or built_in is not None:
-            import_module(_ADAPTERS[_kind(settings, built_in)])
+        if provider in self._names():
+            load_adapter(self._kind_of(provider))
 
     async def prewarm(self, model: str) -> None:
         """Load what the model's provider needs for a call, except an SDK, in a worker thread.
@@ -240,13 +237,15 @@ class Registry:
         :raises ModelAuthError: there is no key for it.
         :raises ConfigError: see `resolve`.
         """
+        await self.unlock(model)
         self.resolve(model)
-        await self._providers[model.partition("/")[0]].prewarm()
+        await self._providers[model.partition("/")[0]][1].prewarm()
 
     async def aclose(self) -> None:
         """Close the connections of all providers."""
-        providers, self._providers = self._providers, {}
-        for provider in providers.values():
+        providers = [*self._retired, *(provider for _, provider in self._providers.values())]
+        self._providers, self._retired = {}, []
+        for provider in providers:
             await provider.aclose()
 
     async def _local_models(self) -> tuple[str, ...]:
@@ -269,116 +268,97 @@ class Registry:
 
     def _local_url(self, name: str) -> str | None:
         """Base URL of a server that wants no key, as local ones do."""
-        settings = self._settings.providers.get(name)
-        built_in = _BUILT_IN.get(name)
-        kind = _kind(settings, built_in)
-        url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
-        keyless = not (built_in.keys if built_in else ()) and not (settings.api_key_env if settings else None)
-        return url if kind == "openai-chat" and keyless else None
+        place = self._place(name)
+        local = self._kind_of(name) == "openai-chat" and not place.keyed and place.enabled
+        return place.base_url if local else None
 
     def key_variables(self) -> dict[str, tuple[str, ...]]:
         """By provider, the environment variables in which its key is looked for; none where it needs no key."""
         return {name: self._variables(name) for name in self._names()}
 
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))
+
+    def _kind_of(self, name: str) -> ProviderKind:
+        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
+        return (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")
+
+    def _place(self, name: str) -> Place:
+        route, kind = self._access.route(name), self._kind_of(name)
+        own = None if route is not None else self._base_url(name) or BASE_URLS.get(kind, ("", None))[1]
+        return Place(
+            name,
+            "anthropic" if kind == "anthropic" else "openai",
+            own if route is None else route.base_url,
+            bool(self._variables(name)),
+            not self._access.is_disabled(name),
+            self._variable(name),
+        )
+
+    def _is_usable(self, name: str) -> bool:
+        """Whether a provider that has to have a key can be asked, as far as is known here."""
+        if self._access.is_disabled(name):
+            return False
+        return bool(self._access.route(name) or self._variable(name) or self._access.has_key(name))
+
     def _variables(self, name: str) -> tuple[str, ...]:
-        settings, built_in = self._settings.providers.get(name), _BUILT_IN.get(name)
+        """Those that may hold its key."""
+        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
         if settings is not None and settings.api_key_env:
             return (settings.api_key_env,)
         return built_in.keys if built_in else ()
 
-    def _names(self) -> list[str]:
-        return list(dict.fromkeys([*_BUILT_IN, *self._settings.providers]))
-
-    def _key(self, name: str, variables: tuple[str, ...]) -> str | None:
-        """The first key that is set, without the white space that copying leaves around it."""
-        variable = self._variable(name, variables)
-        return self._env[variable].strip() if variable else None
-
-    def _variable(self, name: str, variables: tuple[str, ...]) -> str | None:
+    def _variable(self, name: str) -> str | None:
         """The first variable with a key in it."""
-        settings = self._settings.providers.get(name)
-        if settings is not None and settings.api_key_env:
-            variables = (settings.api_key_env,)
-        return next((variable for variable in variables if self._env.get(variable, "").strip()), None)
+        return next((each for each in self._variables(name) if self._value(each)), None)
 
-    def _provider(self, name: str) -> _WarmProvider:
-        if name not in self._providers:
-            settings = self._settings.providers.get(name)
-            built_in = _BUILT_IN.get(name)
-            if settings is None and built_in is None:
-                known = ", ".join(self._names())
-                raise ConfigError(f"there is no provider {name!r}; known are {known}. Others go under `providers`")
-            self._providers[name] = self._make(settings or ProviderSettings(name), built_in)
-        return self._providers[name]
+    def _value(self, variable: str) -> str | None:
+        """What it says, without the white space that copying leaves around a key; None where it says nothing."""
+        return self._env.get(variable, "").strip() or None
 
-    def _base_url(self, variable: str, default: str) -> str | None:
-        return check_base_url(self._env.get(variable), variable, default)
+    def _base_url(self, name: str) -> str | None:
+        """None leaves it to the SDK, or is wrong."""
+        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
+        url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
+        if url is None and (found := BASE_URLS.get(self._kind_of(name))):
+            variable, default = found
+            return check_base_url(self._env.get(variable), variable, default)
+        return url
 
-    def _make(self, settings: ProviderSettings, built_in: _BuiltIn | None) -> _WarmProvider:
-        name = settings.name
-        variables = (settings.api_key_env,) if settings.api_key_env else built_in.keys if built_in else ()
-        base_url = settings.base_url or (built_in.base_url if built_in else None)
-        found = self._variable(name, variables)
+    def _provider(self, name: str) -> WarmProvider:
+        reach, (made, provider) = self.reach(name), self._providers.get(name, (None, None))
+        if provider is None or reach != made:
+            if provider is not None:
+                self._retired.append(provider)  # it may still be answering
+
+            def profile_of(model: str) -> ModelProfile:
+                return self.profile(f"{name}/{model}")
+
+            provider = make_provider(reach, profile_of)
+            self._providers[name] = (reach, provider)
+        return provider
+
+    def _reach(self, name: str) -> Reach:
+        settings = self._settings.providers.get(name) or ProviderSettings(name)
+        route, kind = self._access.route(name), self._kind_of(name)
+        if route is not None:
+            # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
+            hint = "the headers that the editor sends with its requests"
+            return Reach(name, kind, route.base_url, headers=route.headers, hint=hint, source="the editor's")
+        variables, found = self._variables(name), self._variable(name)
+        stored = self._access.key(name) if found is None else None
+        token = self._value(found) if found in variables[1:] and kind == "anthropic" else None
         hint = found or " or ".join(variables) or "its headers"
-        kind = _kind(settings, built_in)
-        _log.info("the provider %s speaks %s; key: %s", name, kind, found or "none")
-
-        def profile_of(model: str) -> ModelProfile:
-            return self.profile(f"{name}/{model}")
-
-        if kind == "scripted":
-            if settings.script is None:
-                raise ConfigError("needs `script: FILE`", key=f"providers.{name}")
-            from acp_agent.llm.scripted import ScriptedProvider
-
-            return ScriptedProvider(name, settings.script)
-        if kind == "anthropic":
-            from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-
-            key, token = self._key(name, variables[:1]), None
-            if key is None and len(variables) > 1:
-                token = self._env.get(variables[1], "").strip() or None
-            own = built_in is not None and not settings.api_key_env
-            return AnthropicProvider(
-                AnthropicAccess(
-                    name=name,
-                    api_key=key,
-                    auth_token=token,
-                    base_url=base_url or self._base_url("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
-                    headers=settings.headers,
-                    key_hint=hint,
-                    required=bool(variables),
-                    ambient=own,
-                ),
-                profile_of,
-            )
-        from acp_agent.llm.openai import OpenAIAccess
-
-        if kind == "openai-responses" and base_url is None:
-            base_url = self._base_url("OPENAI_BASE_URL", "https://api.openai.com/v1")
-        if kind == "openai-chat" and base_url is None:
-            raise ConfigError("needs `base_url: URL`", key=f"providers.{name}")
-        access = OpenAIAccess(
-            name=name,
-            api_key=self._key(name, variables),
-            base_url=base_url,
+        return Reach(
+            name,
+            kind,
+            self._base_url(name),
+            key=stored or (self._value(found) if found and token is None else None),
+            token=token,
             headers=settings.headers,
-            key_hint=hint,
+            hint=f"the key that `acp-agent login {name}` has stored" if stored else hint,
+            source="stored" if stored else found or "none",
             required=bool(variables),
+            ambient=kind == "anthropic" and name in BUILT_IN and not settings.api_key_env,
+            script=settings.script,
         )
-        if kind == "openai-responses":
-            from acp_agent.llm.openai_responses import OpenAIResponsesProvider
-
-            return OpenAIResponsesProvider(access, profile_of)
-        from acp_agent.llm.openai_chat import OpenAIChatProvider
-
-        return OpenAIChatProvider(
-            access,
-            profile_of,
-            reasoning="reasoning" if name == "openrouter" else "reasoning_effort",
-            local=_LOCAL.get(name),
-        )
-
-
-def _kind(settings: ProviderSettings | None, built_in: _BuiltIn | None) -> ProviderKind:
-    return (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")

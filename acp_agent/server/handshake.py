@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 
 from acp_agent import __version__
@@ -20,8 +21,11 @@ from acp_agent.protocol.v1 import results
 from acp_agent.server.versions import agreed, plainly_spoken, requested_version
 
 AUTH_METHOD = "api-key"
+LOGIN_METHOD = "login"
 MAX_FIRST_LINE = 1 << 20
 """Bytes; a longer first line is no `initialize`, and the peer's business."""
+_OLDER_TERMINAL = "terminal-auth"
+"""Under `_meta`: what Zed had before the protocol had terminal methods."""
 _SESSION = ("list", "delete", "additionalDirectories", "resume", "close", "fork", "title", "archive", "status")
 
 
@@ -41,25 +45,62 @@ class Handshake:
     version: int = 1
 
 
-def initialize_result() -> JsonObject:
-    """What version 1 answers to `initialize`: always these capabilities, whatever the client offers."""
+def initialize_result(params: JsonObject) -> JsonObject:
+    """What version 1 answers to `initialize`: always these capabilities, whatever the client offers.
+
+    :param params: what the client said, which tells how a user can be let sign in.
+    """
     return results.initialize_result(
         agent_capabilities=results.agent_capabilities(
             load_session=True,
             prompt=("image", "audio", "embeddedContext"),
             mcp=("http", "sse"),
             session=_SESSION,
+            auth=("logout",),
+            more=("providers",),
         ),
-        auth_methods=[
-            results.agent_auth_method(
-                AUTH_METHOD,
-                "API key in the environment",
-                description="Set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key in the environment that "
-                "the editor starts the agent with, or name a local model in config.yaml.",
-            )
-        ],
+        auth_methods=auth_methods(params),
         agent_info=results.implementation("acp-agent", __version__, title="acp-agent"),
     )
+
+
+def auth_methods(params: JsonObject) -> list[JsonObject]:
+    """The ways to sign in. The first needs nothing of the editor, asks nobody anything and succeeds at once, since some
+    editors use it whenever they connect.
+
+    :param params: of `initialize`; the second way is for an editor that said that it has a terminal for it.
+    """
+    methods = [
+        results.agent_auth_method(
+            AUTH_METHOD,
+            "API key",
+            description="Uses the key that `acp-agent login` has stored, or ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+            "another provider's key in the environment that the editor starts the agent with, or a local model.",
+        )
+    ]
+    capabilities = _object(params.get("clientCapabilities"))
+    older: JsonObject = {
+        "label": "acp-agent login",
+        "command": sys.executable,
+        "args": ["-m", "acp_agent", LOGIN_METHOD],
+        "env": {},
+    }
+    said = "Asks for a provider's key in a terminal, tries it and stores it."
+    if _object(capabilities.get("auth")).get("terminal") is True:
+        methods.append(
+            results.terminal_auth_method(
+                LOGIN_METHOD, "Log in", description=said, args=[LOGIN_METHOD], meta={_OLDER_TERMINAL: older}
+            )
+        )
+    elif _object(capabilities.get("_meta")).get(_OLDER_TERMINAL) is True:
+        methods.append(
+            results.agent_auth_method(LOGIN_METHOD, "Log in", description=said, meta={_OLDER_TERMINAL: older})
+        )
+    return methods
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def shake_hands(read_fd: int, write_fd: int) -> Handshake:
@@ -82,7 +123,7 @@ def shake_hands(read_fd: int, write_fd: int) -> Handshake:
     version = _version(params)
     if version is None:
         return Handshake(None, data)
-    answer = {"jsonrpc": "2.0", "id": request_id, "result": _result(version)}
+    answer = {"jsonrpc": "2.0", "id": request_id, "result": _result(version, params)}
     written = json.dumps(answer, separators=(",", ":")).encode() + b"\n"
     _write(write_fd, written)
     return Handshake(params, rest, (line, written), version)
@@ -121,9 +162,9 @@ def _version(params: JsonObject) -> int | None:
     return version if named or version == 1 else None
 
 
-def _result(version: int) -> JsonObject:
+def _result(version: int, params: JsonObject) -> JsonObject:
     if version == 1:
-        return initialize_result()
+        return initialize_result(params)
     from acp_agent.server.v2 import greeting
 
     return greeting.initialize_result()

@@ -128,6 +128,7 @@ class SessionHost:
         self._tasks: TaskGroup | None = None
         self._silent = False
         self._doubted = False
+        self._version = self.models.version()
         self._loaded = False
 
     def run_in(self, tasks: TaskGroup) -> None:
@@ -338,11 +339,15 @@ class SessionHost:
         self._doubted = True
 
     async def renew_settings(self) -> None:
-        """Take the settings as they are on the disk now, with models made of them, where they were doubted.
+        """Take the settings as they are on the disk now, with models made of them, where they were doubted. Without
+        doubt, show what may be chosen where the providers are reached in another way than at the last turn.
 
         :raises ConfigError: they are wrong. They stay in doubt, and all is as it was.
         """
+        former_version, self._version = self._version, self.models.version()
         if not self._doubted:
+            if self._version != former_version:
+                await self.show(OptionsUpdated(await self.options()))
             return
         settings = await anyio.to_thread.run_sync(self._services.settings, self._directories[0])
         await self.give_up()

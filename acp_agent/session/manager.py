@@ -17,6 +17,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionConflictError
+from acp_agent.session.accounts import Accounts
 from acp_agent.session.client import SessionClient
 from acp_agent.session.forking import fork_session
 from acp_agent.session.host import SessionHost, Source
@@ -50,12 +51,14 @@ class SessionManager:
     """Opens and closes sessions. What opens or closes one and the same must be called one after the other.
 
     :param tasks: where each session's actor runs.
+    :ivar accounts: as whom and where the providers are asked.
     """
 
     def __init__(self, services: Services, tasks: TaskGroup) -> None:
         self._services = services
         self._tasks = tasks
         self._open: dict[str, Session] = {}
+        self.accounts = Accounts(services)
 
     async def new(
         self, cwd: str, additional: Sequence[str], client: ClientFor, mcp_servers: Sequence[McpServer] = ()

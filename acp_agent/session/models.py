@@ -7,7 +7,7 @@ or may change; what it says takes effect with the next request. Nobody waits lon
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import anyio
@@ -72,6 +72,7 @@ class SessionModels:
         self._first_wait = first_wait
         self._used: dict[str, ActiveModel] = {}
         self._default: str | None = None
+        self._version: Hashable = None
         self._tasks: TaskGroup | None = None
         self._asking: dict[str, anyio.Event] = {}
         self._learned: dict[str, LearnedWindow] = {}
@@ -89,13 +90,15 @@ class SessionModels:
     async def name(self, chosen: str) -> str | None:
         """The model in use.
 
-        :param chosen: what the session's user chose; empty for the default, which a key that was set meanwhile decides.
+        :param chosen: what the session's user chose; empty for the default, which a key that was set or stored
+            meanwhile decides.
         :returns: `provider/model`; None where nothing is configured.
         """
         if chosen:
             return chosen
-        if self._default is None:
-            self._default = await self._registry.default_model()
+        version = self._registry.version()
+        if self._default is None or version != self._version:
+            self._default, self._version = await self._registry.default_model(), version
         return self._default
 
     async def active(self, chosen: str) -> ActiveModel:
@@ -114,6 +117,7 @@ class SessionModels:
 
         :raises ConfigError: the name's provider is unknown.
         """
+        await self._registry.unlock(name)
         known = self._used.get(name)
         if known is None:
             self._registry.resolve(name)
@@ -183,6 +187,10 @@ class SessionModels:
     def small(self, name: str) -> str | None:
         """The cheap model for little things beside a conversation with this one; None where there is none."""
         return self._registry.small_model(name)
+
+    def version(self) -> Hashable:
+        """What is another one when the providers are reached in another way, and another choice may be there."""
+        return self._registry.version()
 
     async def choices(self) -> tuple[str, ...]:
         """What may be chosen from."""

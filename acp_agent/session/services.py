@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.config import Settings
+from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import Registry
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
@@ -28,8 +29,9 @@ class Services:
     :ivar project_places: the folders from which hooks and recipes of a project come, in such settings and a working
         directory; touches the disk, but little.
     :ivar compaction: the one service; loaded with the first call.
-    :ivar settings: reads the settings for a working directory; raises `ConfigError`.
+    :ivar settings: reads the settings for a working directory, or without one the user's own; raises `ConfigError`.
     :ivar models: makes the models' registry for such settings.
+    :ivar access: with what the providers are reached beside that.
     :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument is
         `trusted` of `RecipeLibrary.read`.
     :ivar recipe_signature: what is another one when a recipe of the same was changed; touches the disk, but little.
@@ -39,8 +41,9 @@ class Services:
     store: SessionStore
     tools: ToolRegistry
     compaction: Callable[[], CompactionService]
-    settings: Callable[[Path], Settings]
+    settings: Callable[[Path | None], Settings]
     models: Callable[[Settings], Registry]
+    access: ModelAccess
     library: Callable[[Settings, Path, Callable[[Path], str | None]], RecipeLibrary]
     recipe_signature: Callable[[Settings, Path], Hashable]
     hooks: Callable[[Settings, Collection[Origin]], Awaitable[Found]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from support.models import model_server
 
 AGENT_METHODS = [
     "authenticate",
+    "logout",
+    "providers/list",
+    "providers/set",
+    "providers/disable",
     "session/new",
     "session/load",
     "session/resume",
@@ -35,7 +40,8 @@ async def test_the_last_initialize_says_what_the_editor_can_do(tmp_path: Path) -
     async with start_agent(home=tmp_path, capabilities=BARE) as agent:
         first = await agent.initialize(clientCapabilities=ZED.capabilities)
         second = await agent.initialize(clientCapabilities={})
-        assert first == second
+        assert {**first, "authMethods": []} == {**second, "authMethods": []}
+        assert [len(answer["authMethods"]) for answer in (first, second)] == [2, 1]
         # That nothing is asked of the editor's terminal from now on is the laws' business.
         await agent.new_session(tmp_path)
 
@@ -57,8 +63,33 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "status": {},
         }
         assert capabilities["promptCapabilities"] == {"image": True, "audio": True, "embeddedContext": True}
+        assert capabilities["auth"] == {"logout": {}}
+        assert capabilities["providers"] == {}
         assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"
         assert agent.initialized["agentInfo"]["name"] == "acp-agent"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"auth": {"terminal": True}}, "terminal"),
+        ({"_meta": {"terminal-auth": True}}, None),
+        ({"auth": {"terminal": False}}, "none"),
+        ({"auth": {"terminal": "yes"}, "terminal": True}, "none"),
+    ],
+)
+async def test_a_login_in_a_terminal_is_offered_to_editors_that_have_one_for_it(
+    tmp_path: Path, said: dict[str, Any], kind: str | None
+) -> None:
+    async with start_agent(home=tmp_path, capabilities=BARE) as agent:
+        for _ in range(2):  # by whoever answers before all is loaded, and after that
+            methods = (await agent.initialize(clientCapabilities=said))["authMethods"]
+            assert [method["id"] for method in methods] == ["api-key", "login"][: 1 if kind == "none" else 2]
+            if kind != "none":
+                assert methods[1].get("type") == kind
+                assert methods[1].get("args") == (["login"] if kind == "terminal" else None)
+                older = methods[1]["_meta"]["terminal-auth"]
+                assert [older["command"], *older["args"]] == [sys.executable, "-m", "acp_agent", "login"]
 
 
 async def test_initialize_without_a_valid_version_is_an_error_and_may_be_repeated(tmp_path: Path) -> None:

@@ -95,11 +95,15 @@ UPDATES: list[JsonObject] = [
     u.compaction_summary_chunk("c", "part"),
 ]
 
+CLEARING = ("oldText", "current")
+"""Where null says something: a new file, a provider that is turned off."""
 CAPABILITIES = results.agent_capabilities(
     load_session=True,
     prompt=["image", "audio", "embeddedContext"],
     mcp=["http", "sse"],
     session=["list", "delete", "additionalDirectories", "resume", "close"],
+    auth=["logout"],
+    more=["providers"],
 )
 RESULTS: list[tuple[str, JsonObject]] = [
     (
@@ -107,13 +111,22 @@ RESULTS: list[tuple[str, JsonObject]] = [
         results.initialize_result(
             agent_capabilities=CAPABILITIES,
             auth_methods=[
-                results.agent_auth_method("key", "API key", description="from the environment"),
+                results.agent_auth_method("key", "API key", description="from the environment", meta={"x": 1}),
                 results.terminal_auth_method("login", "Log in"),
                 results.terminal_auth_method(
                     "login", "Log in", description="asks", args=["setup"], env={"A": "b"}, meta={"x": 1}
                 ),
             ],
             agent_info=results.implementation("acp-agent", "1.0.0", title="ACP agent"),
+        ),
+    ),
+    (
+        "providers/list",
+        results.list_providers_result(
+            [
+                results.provider("a", supported=["openai"], required=False, api_type="openai", base_url="http://a/v1"),
+                results.provider("b", supported=["anthropic"], required=True, api_type=None, base_url="http://b"),
+            ]
         ),
     ),
     ("session/new", results.session_result(session_id="s", modes=MODES, config_options=[SELECT, BOOLEAN])),
@@ -235,7 +248,7 @@ def test_nothing_that_was_left_out_appears_as_null() -> None:
     def nulls(value: object) -> bool:
         if isinstance(value, Mapping):
             members = cast("Mapping[str, object]", value)
-            return any(nulls(member) for key, member in members.items() if key != "oldText")
+            return any(nulls(member) for key, member in members.items() if key not in CLEARING)
         return value is None or (isinstance(value, list) and any(nulls(item) for item in cast("list[object]", value)))
 
     clearing = {"compaction_update", "session_info_update"}

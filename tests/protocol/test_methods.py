@@ -6,14 +6,11 @@ from acp_agent.protocol.v1.methods import METHODS
 from support.schema import official_schema
 
 SIDES = {"agent": "agent", "client": "client", "protocol": "both"}
-NOT_SPOKEN = {"logout"}
 
 
-def test_every_method_of_the_schema_is_spoken_or_named_as_not_spoken() -> None:
+def test_every_method_of_the_schema_is_spoken() -> None:
     definitions = official_schema()["$defs"].values()
-    methods = {definition["x-method"] for definition in definitions if "x-method" in definition}
-    assert METHODS.keys() | NOT_SPOKEN == methods
-    assert not METHODS.keys() & NOT_SPOKEN
+    assert METHODS.keys() == {definition["x-method"] for definition in definitions if "x-method" in definition}
 
 
 def test_every_row_names_the_definitions_of_its_method() -> None:

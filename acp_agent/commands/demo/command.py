@@ -15,6 +15,7 @@ import anyio
 import anyio.abc
 
 from acp_agent import __version__
+from acp_agent.app import model_access
 from acp_agent.commands.demo.agent import started
 from acp_agent.commands.demo.editor import Editor
 from acp_agent.commands.demo.scratch import Scratch, scratch
@@ -73,7 +74,7 @@ async def _model(asked: str | None, env: Mapping[str, str]) -> str | None:
     if asked and not is_model_name(asked):
         raise ConfigError(MODEL_NAME_FORM, source="--model")
     settings = load_settings(dict(env) | ({MODEL_VARIABLE: asked} if asked else {}))
-    registry = Registry(settings, env)
+    registry = Registry(settings, env, model_access(env))
     try:
         found = await registry.default_model()
     finally:

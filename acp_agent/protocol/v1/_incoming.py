@@ -10,7 +10,9 @@ from pydantic import Field, JsonValue, OnErrorOmit, Tag
 
 from acp_agent.protocol.v1._words import (
     AuthMethodId,
+    LlmProtocol,
     PermissionOptionId,
+    ProviderId,
     RequestId,
     Role,
     SessionArchiveFilter,
@@ -41,6 +43,7 @@ __all__ = [
     "CreateElicitationResponse",
     "CreateTerminalResponse",
     "DeleteSessionRequest",
+    "DisableProviderRequest",
     "ElicitationCapabilities",
     "ElicitationFormCapabilities",
     "ElicitationUrlCapabilities",
@@ -54,8 +57,10 @@ __all__ = [
     "Implementation",
     "InitializeRequest",
     "KillTerminalResponse",
+    "ListProvidersRequest",
     "ListSessionsRequest",
     "LoadSessionRequest",
+    "LogoutRequest",
     "McpServer",
     "McpServerHttp",
     "McpServerSse",
@@ -73,6 +78,7 @@ __all__ = [
     "SelectedPermissionOutcome",
     "SessionConfigOptionsCapabilities",
     "SessionStatusRequest",
+    "SetProviderRequest",
     "SetSessionConfigOptionRequest",
     "SetSessionModeRequest",
     "SetSessionTitleRequest",
@@ -158,6 +164,10 @@ class AuthenticateRequest(WireModel):
     """Params of `authenticate`."""
 
     method_id: AuthMethodId
+
+
+class LogoutRequest(WireModel):
+    """Params of `logout`."""
 
 
 class HttpHeader(WireModel):
@@ -413,6 +423,25 @@ class CancelRequestNotification(WireModel):
     """Params of `$/cancel_request`."""
 
     request_id: RequestId
+
+
+class ListProvidersRequest(WireModel):
+    """Params of `providers/list`."""
+
+
+class SetProviderRequest(WireModel):
+    """Params of `providers/set`."""
+
+    provider_id: ProviderId
+    api_type: LlmProtocol | str
+    base_url: str
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+class DisableProviderRequest(WireModel):
+    """Params of `providers/disable`."""
+
+    provider_id: ProviderId
 
 
 class ForkSessionRequest(WireModel):

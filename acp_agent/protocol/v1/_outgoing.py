@@ -14,12 +14,14 @@ from acp_agent.protocol.v1._words import (
     CompactionId,
     CompactionStatus,
     ElicitationId,
+    LlmProtocol,
     MessageId,
     NoticeSeverity,
     PermissionOptionId,
     PermissionOptionKind,
     PlanEntryPriority,
     PlanEntryStatus,
+    ProviderId,
     RequestId,
     SessionConfigGroupId,
     SessionConfigId,
@@ -62,14 +64,17 @@ __all__ = [
     "CurrentModeUpdate",
     "DeleteSessionResponse",
     "Diff",
+    "DisableProviderResponse",
     "ElicitationRequestScope",
     "ElicitationSessionScope",
     "ForkSessionResponse",
     "InitializeResponse",
     "KillTerminalRequest",
+    "ListProvidersResponse",
     "ListSessionsResponse",
     "LoadSessionResponse",
     "LogoutCapabilities",
+    "LogoutResponse",
     "McpCapabilities",
     "NewSessionResponse",
     "Notice",
@@ -78,6 +83,9 @@ __all__ = [
     "PlanEntry",
     "PromptCapabilities",
     "PromptResponse",
+    "ProviderCurrentConfig",
+    "ProviderInfo",
+    "ProvidersCapabilities",
     "ReadTextFileRequest",
     "ReleaseTerminalRequest",
     "RequestPermissionRequest",
@@ -106,6 +114,7 @@ __all__ = [
     "SessionStatusResponse",
     "SessionTitleCapabilities",
     "SessionUpdate",
+    "SetProviderResponse",
     "SetSessionConfigOptionResponse",
     "SetSessionModeResponse",
     "SetSessionTitleResponse",
@@ -321,12 +330,17 @@ class AgentAuthCapabilities(WireModel):
     logout: Lenient[LogoutCapabilities | None] = None
 
 
+class ProvidersCapabilities(WireModel):
+    pass
+
+
 class AgentCapabilities(WireModel):
     load_session: Lenient[bool] = False
     prompt_capabilities: Lenient[PromptCapabilities] = Field(default_factory=PromptCapabilities)
     mcp_capabilities: Lenient[McpCapabilities] = Field(default_factory=McpCapabilities)
     session_capabilities: Lenient[SessionCapabilities] = Field(default_factory=SessionCapabilities)
     auth: Lenient[AgentAuthCapabilities] = Field(default_factory=AgentAuthCapabilities)
+    providers: Lenient[ProvidersCapabilities | None] = None
 
 
 class AuthMethodTerminal(WireModel):
@@ -361,6 +375,10 @@ class InitializeResponse(WireModel):
 
 class AuthenticateResponse(WireModel):
     """Result of `authenticate`."""
+
+
+class LogoutResponse(WireModel):
+    """Result of `logout`."""
 
 
 class SessionMode(WireModel):
@@ -614,6 +632,32 @@ class CompleteElicitationNotification(WireModel):
     """Params of `elicitation/complete`."""
 
     elicitation_id: ElicitationId
+
+
+class ProviderCurrentConfig(WireModel):
+    api_type: LlmProtocol | str
+    base_url: str
+
+
+class ProviderInfo(WireModel):
+    provider_id: ProviderId
+    supported: LenientList[LlmProtocol | str]
+    required: bool
+    current: ProviderCurrentConfig | None = None
+
+
+class ListProvidersResponse(WireModel):
+    """Result of `providers/list`."""
+
+    providers: list[ProviderInfo]
+
+
+class SetProviderResponse(WireModel):
+    """Result of `providers/set`."""
+
+
+class DisableProviderResponse(WireModel):
+    """Result of `providers/disable`."""
 
 
 class ForkSessionResponse(WireModel):

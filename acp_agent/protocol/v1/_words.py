@@ -12,12 +12,14 @@ __all__ = [
     "CompactionId",
     "CompactionStatus",
     "ElicitationId",
+    "LlmProtocol",
     "MessageId",
     "NoticeSeverity",
     "PermissionOptionId",
     "PermissionOptionKind",
     "PlanEntryPriority",
     "PlanEntryStatus",
+    "ProviderId",
     "RequestId",
     "Role",
     "SessionArchiveFilter",
@@ -45,6 +47,8 @@ Role: TypeAlias = Literal["assistant", "user"]
 PermissionOptionId: TypeAlias = str
 TerminalId: TypeAlias = str
 RequestId: TypeAlias = int | str | None
+ProviderId: TypeAlias = str
+LlmProtocol: TypeAlias = Literal["anthropic", "openai", "azure", "vertex", "bedrock"]
 ToolCallId: TypeAlias = str
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"

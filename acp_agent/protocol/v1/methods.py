@@ -42,6 +42,10 @@ class Method:
 
 INITIALIZE: Final = "initialize"
 AUTHENTICATE: Final = "authenticate"
+LOGOUT: Final = "logout"
+PROVIDERS_LIST: Final = "providers/list"
+PROVIDERS_SET: Final = "providers/set"
+PROVIDERS_DISABLE: Final = "providers/disable"
 SESSION_NEW: Final = "session/new"
 SESSION_LOAD: Final = "session/load"
 SESSION_RESUME: Final = "session/resume"
@@ -75,6 +79,10 @@ METHODS: Final[dict[str, Method]] = {
     for method in (
         Method(INITIALIZE, "agent", "InitializeRequest", "InitializeResponse"),
         Method(AUTHENTICATE, "agent", "AuthenticateRequest", "AuthenticateResponse"),
+        Method(LOGOUT, "agent", "LogoutRequest", "LogoutResponse"),
+        Method(PROVIDERS_LIST, "agent", "ListProvidersRequest", "ListProvidersResponse"),
+        Method(PROVIDERS_SET, "agent", "SetProviderRequest", "SetProviderResponse"),
+        Method(PROVIDERS_DISABLE, "agent", "DisableProviderRequest", "DisableProviderResponse"),
         Method(SESSION_NEW, "agent", "NewSessionRequest", "NewSessionResponse"),
         Method(SESSION_LOAD, "agent", "LoadSessionRequest", "LoadSessionResponse"),
         Method(SESSION_RESUME, "agent", "ResumeSessionRequest", "ResumeSessionResponse"),

@@ -44,25 +44,34 @@ def agent_capabilities(
     prompt: Sequence[str] = (),
     mcp: Sequence[str] = (),
     session: Sequence[str] = (),
+    auth: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> JsonObject:
-    """What the agent can do. Session capabilities are objects on the wire, since strict editors refuse `true`.
+    """What the agent can do. Session capabilities and what follows are objects on the wire, since strict editors refuse
+    `true`.
 
     :param prompt: of `image`, `audio`, `embeddedContext`.
     :param mcp: of `http`, `sse`.
     :param session: of `list`, `delete`, `additionalDirectories`, `resume`, `close`, `fork`, `title`, `archive` and
         `status`.
+    :param auth: of `logout`.
+    :param more: of `providers`.
     """
     return {
         "loadSession": load_session,
         "promptCapabilities": {name: name in prompt for name in ("image", "audio", "embeddedContext")},
         "mcpCapabilities": {name: name in mcp for name in ("http", "sse")},
         "sessionCapabilities": {name: {} for name in session},
+        **({"auth": {name: {} for name in auth}} if auth else {}),
+        **{name: {} for name in more},
     }
 
 
-def agent_auth_method(method_id: str, name: str, *, description: str | None = None) -> JsonObject:
+def agent_auth_method(
+    method_id: str, name: str, *, description: str | None = None, meta: JsonObject | None = None
+) -> JsonObject:
     """A way to sign in which the agent handles by itself in `authenticate`."""
-    return {"id": method_id, "name": name, **given(description=description)}
+    return {"id": method_id, "name": name, **given(description=description, _meta=meta)}
 
 
 def terminal_auth_method(
@@ -86,6 +95,26 @@ def terminal_auth_method(
     if meta is not None:
         method["_meta"] = meta
     return method
+
+
+def provider(
+    provider_id: str, *, supported: Sequence[str], required: bool, api_type: str | None, base_url: str
+) -> JsonObject:
+    """One row of a list of providers.
+
+    :param supported: the APIs that it can be asked with.
+    :param api_type: the one that it is asked with; None where it is turned off.
+    """
+    current: JsonObject | None = None if api_type is None else {"apiType": api_type, "baseUrl": base_url}
+    return {"providerId": provider_id, "supported": [*supported], "required": required, "current": current}
+
+
+def list_providers_result(providers: Sequence[JsonObject]) -> JsonObject:
+    """The answer to `providers/list`.
+
+    :param providers: made by `provider`.
+    """
+    return {"providers": [*providers]}
 
 
 def session_result(

@@ -12,13 +12,14 @@ from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
 from acp_agent.server.face import Face, Route, Traced, nothing
 from acp_agent.server.forking import fork_point
-from acp_agent.server.handshake import AUTH_METHOD, initialize_result
+from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, initialize_result
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
 from acp_agent.server.v1.listing import list_sessions
 from acp_agent.server.v1.presenter import config_options
+from acp_agent.server.v1.providers import listed
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
         CancelNotification,
         CloseSessionRequest,
         DeleteSessionRequest,
+        DisableProviderRequest,
         ForkSessionRequest,
+        ListProvidersRequest,
         ListSessionsRequest,
         LoadSessionRequest,
+        LogoutRequest,
         NewSessionRequest,
         PromptRequest,
         ResumeSessionRequest,
         SessionStatusRequest,
+        SetProviderRequest,
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
         SetSessionTitleRequest,
@@ -64,11 +69,15 @@ class Agent(Face):
         from acp_agent.protocol.wire import dump, parse
 
         self.initialized(dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE)))
-        return initialize_result()
+        return initialize_result(params)
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call, but for `initialize`."""
         router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
+        router.register(methods.LOGOUT, *self._route(methods.LOGOUT, self._logout))
+        router.register(methods.PROVIDERS_LIST, *self._route(methods.PROVIDERS_LIST, self._list_providers))
+        router.register(methods.PROVIDERS_SET, *self._route(methods.PROVIDERS_SET, self._set_provider))
+        router.register(methods.PROVIDERS_DISABLE, *self._route(methods.PROVIDERS_DISABLE, self._disable_provider))
         router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
         router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
         router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
@@ -91,9 +100,23 @@ class Agent(Face):
     # --- the connection ---
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
-        if params.method_id != AUTH_METHOD:
+        # There is nothing to be done: keys are looked up whenever a model is asked, and it says whether they are good.
+        if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
             raise InvalidParamsError(f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
         return {}
+
+    async def _logout(self, call: Call, params: LogoutRequest) -> JsonValue:
+        return await nothing((await self._sessions()).accounts.log_out())
+
+    async def _list_providers(self, call: Call, params: ListProvidersRequest) -> JsonValue:
+        return listed(await (await self._sessions()).accounts.providers())
+
+    async def _set_provider(self, call: Call, params: SetProviderRequest) -> JsonValue:
+        accounts = (await self._sessions()).accounts
+        return await nothing(accounts.set_route(params.provider_id, params.api_type, params.base_url, params.headers))
+
+    async def _disable_provider(self, call: Call, params: DisableProviderRequest) -> JsonValue:
+        return await nothing((await self._sessions()).accounts.disable(params.provider_id))
 
     # --- sessions ---
 

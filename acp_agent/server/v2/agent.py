@@ -95,7 +95,7 @@ class Agent(Face):
         return {}
 
     async def _logout(self, call: Call, params: LogoutAuthRequest) -> JsonValue:
-        return {}  # keys are the environment's
+        return await nothing((await self._sessions()).accounts.log_out())
 
     # --- sessions ---
 

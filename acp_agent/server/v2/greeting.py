@@ -13,7 +13,7 @@ from acp_agent.server import handshake
 
 def initialize_result() -> JsonObject:
     """The answer to `initialize`: always this version and these capabilities."""
-    first = handshake.initialize_result()
+    first = handshake.initialize_result({})
     capabilities, methods = _object(first["agentCapabilities"]), first["authMethods"]
     prompt, mcp = _object(capabilities["promptCapabilities"]), _object(capabilities["mcpCapabilities"])
     session = _object(capabilities["sessionCapabilities"])

@@ -1,0 +1,114 @@
+"""`ModelAccess`: with what the providers are reached beside configuration and environment: stored keys, and the
+editor's routes.
+
+One for the whole process. A route lives as long as the process and is never written down. Knows no provider.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.config.keys import KeyStore, StoredKey
+
+KEYRING_SECONDS = 60.0
+"""How long a keyring may take, which may have to ask the user to unlock it."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the editor wants a provider's requests to be sent, and with which headers. No key of the user's goes there:
+    what the place wants to see is in the headers."""
+
+    base_url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+class ModelAccess:
+    """:param keys: what `acp-agent login` has stored; None for nothing."""
+
+    def __init__(self, keys: KeyStore | None = None) -> None:
+        self._keys = keys
+        self._routes: dict[str, Route | None] = {}
+        self._changes = 0
+        self._known: tuple[tuple[int, ...], Mapping[str, StoredKey]] = ((), {})
+        self._fetched: dict[str, str | None] = {}
+
+    def version(self) -> Hashable:
+        """What is another one when a route changed, or a key was stored or removed, by whichever process. Touches the
+        disk, but little."""
+        return (self._changes, self._keys.signature() if self._keys is not None else ())
+
+    # --- keys ---
+
+    def has_key(self, provider: str) -> bool:
+        """Whether one is stored; asks no keyring.
+
+        :raises ConfigError: the file of keys cannot be understood.
+        """
+        return provider in self._stored()
+
+    def key(self, provider: str) -> str | None:
+        """The stored key; one in the keyring only after `fetch`.
+
+        :raises ConfigError: see `has_key`.
+        """
+        stored = self._stored().get(provider)
+        return None if stored is None else stored.key or self._fetched.get(provider)
+
+    async def fetch(self, provider: str) -> None:
+        """Have a key at hand that is in the keyring. Asks it once; and not for ever.
+
+        :raises ConfigError: see `has_key`.
+        """
+        stored = self._stored().get(provider)
+        if stored is None or stored.key is not None or provider in self._fetched or self._keys is None:
+            return
+        with anyio.move_on_after(KEYRING_SECONDS) as scope:
+            key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
+            if key is not None:
+                self._fetched[provider] = key
+        if scope.cancelled_caught:
+            _log.warning("the keyring did not give the key of %s within %.0f s", provider, KEYRING_SECONDS)
+
+    async def forget_keys(self) -> tuple[str, ...]:
+        """Remove all stored keys, for every process.
+
+        :returns: whose there were.
+        :raises ConfigError: see `KeyStore.remove`.
+        """
+        self._fetched.clear()
+        return await to_thread.run_sync(self._keys.remove) if self._keys is not None else ()
+
+    def _stored(self) -> Mapping[str, StoredKey]:
+        if self._keys is None:
+            return {}
+        signature = self._keys.signature()
+        if signature != self._known[0]:
+            self._fetched.clear()
+            self._known = (signature, self._keys.read() if signature else {})
+        return self._known[1]
+
+    # --- routes ---
+
+    def route(self, provider: str) -> Route | None:
+        """Where the editor wants its requests to be sent; None where it has not said."""
+        return self._routes.get(provider)
+
+    def is_disabled(self, provider: str) -> bool:
+        """Whether the editor has turned it off."""
+        return provider in self._routes and self._routes[provider] is None
+
+    def set_route(self, provider: str, route: Route | None) -> None:
+        """Send its requests there from now on, those of open sessions as well.
+
+        :param route: None turns it off.
+        """
+        self._routes[provider] = route
+        self._changes += 1

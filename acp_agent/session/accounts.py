@@ -1,0 +1,91 @@
+"""`Accounts`: as whom and where the providers are asked, as an editor manages it: signing out, and routes of its own.
+
+Whatever changes counts from the next request on, in open sessions as well. Knows no version of the protocol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio.to_thread
+
+from acp_agent.errors import AgentError, InvalidParamsError
+from acp_agent.llm.access import is_base_url
+from acp_agent.llm.credentials import Route
+from acp_agent.llm.registry import Place, Registry
+from acp_agent.session.services import Services
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~]*")
+"""Printable ASCII: what the SDKs' HTTP client can put into a header."""
+_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+"""Headers that belong to the connection, and would break it."""
+
+
+class Accounts:
+    """:param services: whose keys and routes."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._access = services.access
+
+    async def log_out(self) -> None:
+        """Remove all stored keys.
+
+        :raises AgentError: none is stored, and those in use are the environment's, which nobody can take away here.
+        :raises ConfigError: a file or the keyring does not let it be done.
+        """
+        if await self._access.forget_keys():
+            return
+        variables = [place.variable for place in await self.providers() if place.variable is not None]
+        if variables:
+            raise AgentError(
+                f"No key is stored; the one in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
+                " Unset it where the editor or your shell sets it, and start the agent again."
+            )
+
+    async def providers(self) -> tuple[Place, ...]:
+        """Every provider whose requests can be sent elsewhere.
+
+        :raises ConfigError: the user's configuration is wrong.
+        """
+        registry = await self._registry()
+        return tuple(place for place in registry.places() if place.base_url is not None)
+
+    async def set_route(self, name: str, api: str, base_url: str, headers: Mapping[str, str]) -> None:
+        """Send a provider's requests to this address, in place of all that was said of it before, until the process
+        ends. The user's own key does not go there.
+
+        :param api: whose API is spoken there.
+        :raises InvalidParamsError: there is no such provider, it speaks another API, or what was given cannot be used.
+        """
+        known = {place.name: place for place in (await self._registry()).places()}
+        place = known.get(name)
+        if place is None:
+            raise InvalidParamsError(f"providerId: there is no provider {name[:100]!r}; known are {', '.join(known)}.")
+        if api != place.api:
+            raise InvalidParamsError(f"apiType: {name} speaks {place.api!r}, and not {api[:100]!r}.")
+        if not is_base_url(base_url):
+            raise InvalidParamsError("baseUrl: it should be an http or https URL, without user and password.")
+        for header, value in headers.items():
+            if not _HEADER_NAME.fullmatch(header) or header.lower() in _OURS:
+                raise InvalidParamsError(f"headers: {header[:100]!r} cannot be sent as a header. Leave it out.")
+            if not _HEADER_VALUE.fullmatch(value):
+                raise InvalidParamsError(f"headers: the value of {header} has characters that no header can carry.")
+        self._access.set_route(name, Route(base_url, dict(headers)))
+
+    async def disable(self, name: str) -> None:
+        """Ask a provider nothing any more; one that there is not is none to be asked anyway."""
+        if any(place.name == name for place in (await self._registry()).places()):
+            self._access.set_route(name, None)
+
+    async def _registry(self) -> Registry:
+        return self._services.models(await anyio.to_thread.run_sync(self._services.settings, None))
+
+
+def shown_url(url: str) -> str:
+    """An address without what may be secret in it: user, password, query."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
