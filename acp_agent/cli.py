@@ -134,6 +134,17 @@ def build_parser() -> argparse.ArgumentParser:
     _wire(commands.add_parser("wire", help="show what the editor and the agent said to each other, as recorded"))
     _hooks(commands.add_parser("hooks", help="show the hooks of this directory, or try them"))
 
+    login = commands.add_parser("login", help="store a provider's key, after trying it")
+    login.add_argument(
+        "provider",
+        nargs="?",
+        metavar="PROVIDER",
+        help="as `anthropic`, or one of your own; the configured model's where none is given, or you are asked",
+    )
+    login.add_argument("--no-check", action="store_true", help="store the key without trying it")
+    logout = commands.add_parser("logout", help="forget stored keys")
+    logout.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose; all where none is given")
+
     trust = commands.add_parser("trust", help="allow the hooks and recipes of a project to run")
     what = trust.add_mutually_exclusive_group()
     what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import termios
 
 import anyio.to_thread
 
@@ -22,6 +23,25 @@ async def answered(question: str) -> str | None:
     """
     line = await typed(question)
     return None if line is None else line.lower()[:1]
+
+
+async def typed_secret(question: str) -> str | None:
+    """As `typed`, but what is typed is not shown. The terminal shows it again afterwards, however this ends.
+
+    :param question: printed to stderr, without a line end.
+    """
+    if not is_somebody_here():
+        return None
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    quiet = [*before]
+    quiet[3] = before[3] & ~termios.ECHO
+    try:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, quiet)
+        return await typed(question)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+        print(file=sys.stderr, flush=True)  # the line end was not shown either
 
 
 async def typed(question: str) -> str | None:

@@ -316,8 +316,8 @@ class AnthropicProvider:
             )
         except anthropic.AnthropicError as error:
             raise ModelAuthError(f"{access.name}: {error} Check {access.key_hint}.") from error
-        if not given and any(name.lower() == "authorization" for name in access.headers):
-            client.api_key = None  # what stands in for a key would be one too many
+        if not given and any(name.lower() == "x-api-key" for name in access.headers):
+            client.api_key = None  # beside that, what stands in for a key would be one too many
         if access.required and not (client.api_key or client.auth_token or client.credentials):
             raise self._no_key()
         for found in (client.api_key, client.auth_token):  # the SDK may have looked for them itself

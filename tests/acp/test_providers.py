@@ -94,17 +94,18 @@ async def test_a_turn_that_runs_asks_the_new_place_with_its_next_request(tmp_pat
         assert (len(it.server.calls), len(gateway.calls)) == (1, 1)
 
 
+@pytest.mark.parametrize("header", ["authorization", "X-API-Key"])
 async def test_a_route_makes_an_agent_without_any_key_usable_and_a_disabled_provider_leaves_the_menu(
-    tmp_path: Path,
+    tmp_path: Path, header: str
 ) -> None:
     async with connected_agent(home=tmp_path) as agent, model_server([Reply("Hi.")], "anthropic") as gateway:
-        headers = {"Authorization": f"Bearer {KEY}"}
+        headers = {header: f"Bearer {KEY}" if header == "authorization" else KEY}
         params = {"providerId": "anthropic", "apiType": "anthropic", "baseUrl": gateway.base_url, "headers": headers}
         await agent.request("providers/set", params)
         session = await agent.new_session(tmp_path)
         assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
-        assert gateway.calls[0].headers["authorization"] == f"Bearer {KEY}"
-        assert "x-api-key" not in gateway.calls[0].headers
+        sent = {name: gateway.calls[0].headers.get(name) for name in ("authorization", "x-api-key")}
+        assert {name: value for name, value in sent.items() if value} == {header.lower(): headers[header]}
         await agent.request("providers/disable", {"providerId": "anthropic"})
         created = await agent.request("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         assert "anthropic/" not in str(created["configOptions"])

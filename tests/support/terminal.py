@@ -18,6 +18,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import termios
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -83,6 +84,11 @@ class Typist:
         self._process = process
         self._terminal = terminal
         self.shown = ""
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed."""
+        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     async def until(self, text: str, times: int = 1) -> None:
         """Read on until this is shown, so many times."""

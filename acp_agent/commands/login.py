@@ -1,0 +1,81 @@
+"""`acp-agent login`: ask for a provider's key, try it, and store it. The key is shown nowhere."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+
+import anyio.to_thread
+
+from acp_agent.commands.asking import is_somebody_here, typed, typed_secret
+from acp_agent.commands.terminal import aside
+from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
+from acp_agent.config.keys import KeyStore
+from acp_agent.errors import AgentError, ModelError
+from acp_agent.llm.access import check_key
+from acp_agent.llm.making import Reach
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Place, Registry
+from acp_agent.llm.trying import try_key
+
+_LONGEST_KEY = 65_536
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Store a key.
+
+    :returns: 0.
+    :raises AgentError: there is no such provider, no key was given, the provider refuses it or cannot be asked, or it
+        cannot be stored.
+    """
+    settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
+    registry = Registry(settings, os.environ)
+    places = {place.name: place for place in registry.places()}
+    name = arguments.provider or await _chosen(settings, places)
+    reach = registry.reach(name)
+    if name not in places:
+        raise AgentError(f"{name} plays a script and has no key.")
+    place = places[name]
+    home = ensure_private_dir(home_dir(os.environ))
+    key = await _key(name)
+    if not key:
+        raise AgentError("No key was given, and none was stored.")
+    reach = replace(reach, key=key, token=None, hint="the key that you gave")
+    if arguments.no_check:
+        check_key(name, key, reach.hint)
+    else:
+        await _try(reach, place)
+    where = await anyio.to_thread.run_sync(partial(KeyStore(home).store, name, key), abandon_on_cancel=True)
+    print(f"The key for {name} is stored in {where}.")
+    if place.variable is not None:
+        aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")
+    return 0
+
+
+async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
+    """Whose key it is to be, where that was not said: the configured model's provider, else whom the user names."""
+    if settings.model is not None and (name := settings.model.partition("/")[0]) in places:
+        return name
+    keyed = [place.name for place in places.values() if place.keyed]
+    said = await typed(f"Which provider: {', '.join(keyed)}? [{keyed[0]}] ")
+    if said is None:
+        raise AgentError(f"Name the provider, as in `acp-agent login {keyed[0]}`.")
+    return said or keyed[0]
+
+
+async def _key(provider: str) -> str:
+    if is_somebody_here():
+        return await typed_secret(f"The key for {provider} (it is not shown): ") or ""
+    line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True)
+    return line.decode("utf-8", "replace").strip()
+
+
+async def _try(reach: Reach, place: Place) -> None:
+    try:
+        tried = await try_key(reach, place.base_url or "")
+    except ModelError as error:
+        raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
+    if tried == "not tried":
+        aside(f"{reach.name} has no list of models, so that the key could not be tried.")

@@ -1,0 +1,236 @@
+"""`acp-agent login` and `logout`, and that the agent uses what is stored, also one that runs."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from acp_agent.jsonrpc.recording import recordings
+from support.checkout import REPOSITORY
+from support.client import AgentError, connected_agent
+from support.models import KEY, PROVIDERS, Reply, model_server
+from support.stage import PATIENCE
+from support.terminal import at_a_terminal, run_command
+
+SECRET = "0123-not-of-a-keys-form"
+
+KEYRING = '''
+"""Stands in for the package `keyring`, with one file in place of the system's service."""
+import json, os, pathlib
+_FILE = pathlib.Path(os.environ["KEYRING_FILE"])
+class Backend:
+    priority = float(os.environ.get("KEYRING_PRIORITY", "5"))
+def get_keyring():
+    return Backend()
+def _read():
+    return json.loads(_FILE.read_text()) if _FILE.exists() else {}
+def get_password(service, user):
+    return _read().get(f"{service}/{user}")
+def set_password(service, user, password):
+    if os.environ.get("KEYRING_LOCKED"):
+        raise RuntimeError("locked: " + password)
+    _FILE.write_text(json.dumps(_read() | {f"{service}/{user}": password}))
+def delete_password(service, user):
+    if os.environ.get("KEYRING_LOCKED"):
+        raise RuntimeError("locked")
+    held = _read()
+    del held[f"{service}/{user}"]
+    _FILE.write_text(json.dumps(held))
+'''
+
+
+def base_urls(env: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment leads to the server, without the key."""
+    return {name: value for name, value in env.items() if not name.endswith("_API_KEY")}
+
+
+def keyring(home: Path) -> dict[str, str]:
+    """Variables with which the agent finds a package `keyring`."""
+    folder = home / "packages"
+    folder.mkdir(exist_ok=True)
+    (folder / "keyring.py").write_text(KEYRING)
+    return {"PYTHONPATH": f"{REPOSITORY}:{folder}", "KEYRING_FILE": str(home / "keyring.json")}
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai", "google", "chat"])
+async def test_a_key_is_tried_then_stored_for_the_user_alone_and_the_agent_uses_it(
+    tmp_path: Path, dialect: str
+) -> None:
+    async with model_server([Reply("Hi.")], dialect) as server:  # pyright: ignore[reportArgumentType]
+        server.write_config(tmp_path)
+        env = base_urls(server.env())
+        ran = await run_command(tmp_path, "login", PROVIDERS[server.dialect], env=env, stdin=f"  {KEY}\n")
+        file = tmp_path / "state" / "keys.json"
+        assert (ran.code, ran.out, ran.err) == (
+            0,
+            f"The key for {PROVIDERS[server.dialect]} is stored in {file}.\n",
+            "",
+        )
+        [tried] = server.requests
+        assert tried.method == "GET"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+        for header in ("authorization", "anthropic-version"):
+            assert tried.headers.get(header) == server.calls[0].headers.get(header)
+
+
+async def test_a_running_agent_uses_what_is_stored_meanwhile_and_asks_for_it_again_after_a_logout(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply("One."), Reply("Two.")], "openai") as server:
+        env = {**base_urls(server.env()), "ACP_AGENT_WIRE": "1"}
+        del env["ACP_AGENT_MODEL"]
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            with pytest.raises(AgentError, match="acp-agent login") as error:
+                await agent.prompt(session, "Hello")
+            assert error.value.code == -32000
+            server.key = SECRET
+            assert (await run_command(tmp_path, "login", "openai", env=env, stdin=SECRET)).code == 0
+            assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+            other = await agent.new_session(tmp_path)
+
+            server.key = "another-key"
+            begun = len(agent.lines)
+            with pytest.raises(AgentError, match="has stored") as error:
+                await agent.prompt(other, "Hello", PATIENCE)
+            assert error.value.code == -32000
+            assert (await run_command(tmp_path, "login", "openai", env=env, stdin="another-key")).code == 0
+            assert await agent.request("authenticate", {"methodId": "login"}) == {}
+            assert await agent.prompt(session, "Again", PATIENCE) == {"stopReason": "end_turn"}
+
+            assert await agent.request("logout", {}) == {}
+            for id in (session, other):
+                with pytest.raises(AgentError, match="acp-agent login") as error:
+                    await agent.prompt(id, "Hello", PATIENCE)
+                assert error.value.code == -32000
+            assert await agent.request("logout", {}) == {}
+            said = b"".join(line.raw for line in agent.lines[begun:]).decode() + agent.stderr
+        assert SECRET not in said
+        assert recordings(tmp_path / "state" / "wire")
+        for path in (tmp_path / "state").rglob("*"):
+            assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+
+
+async def test_the_environments_key_goes_before_a_stored_one_and_cannot_be_logged_out_of(tmp_path: Path) -> None:
+    async with model_server([Reply("Hi.")], "anthropic") as server:
+        stored = await run_command(tmp_path, "login", "anthropic", "--no-check", env=server.env(), stdin=SECRET)
+        assert (stored.code, server.requests) == (0, [])
+        assert stored.err == "ANTHROPIC_API_KEY is set in this environment, and goes before it wherever it is set.\n"
+        async with connected_agent(home=tmp_path, env=server.env()) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+            assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+            assert await agent.request("logout", {}) == {}
+            assert not json.loads((tmp_path / "state" / "keys.json").read_text())["providers"]
+            with pytest.raises(AgentError, match="ANTHROPIC_API_KEY"):
+                await agent.request("logout", {})
+
+
+async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_shown(tmp_path: Path) -> None:
+    async with model_server([], "anthropic") as server:
+        env = base_urls(server.env())
+        refused = await run_command(tmp_path, "login", env=env, stdin=SECRET)  # the configured model's provider
+        nowhere = {**env, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+        unreached = await run_command(tmp_path, "login", "anthropic", env=nowhere, stdin=SECRET)
+        odd = await run_command(tmp_path, "login", "anthropic", "--no-check", env=env, stdin=f"{SECRET}“")
+        empty = await run_command(tmp_path, "login", "anthropic", env=env, stdin="\n")
+        nobody = await run_command(tmp_path, "login", "nobody", env=env, stdin=SECRET)
+        unnamed = await run_command(tmp_path, "login", stdin=SECRET)
+        for ran, complaint in (
+            (refused, "refused the key (status 401): check the key that you gave."),
+            (unreached, "cannot be reached"),
+            (odd, "cannot be sent"),
+            (empty, "No key was given"),
+            (nobody, "there is no provider 'nobody'"),
+            (unnamed, "`acp-agent login anthropic`"),
+        ):
+            assert ran.code == 1
+            assert complaint in ran.err
+            assert SECRET not in ran.out + ran.err
+        assert "--no-check" in refused.err
+        assert not (tmp_path / "state" / "keys.json").exists()
+
+
+async def test_what_is_typed_at_a_terminal_is_not_shown_and_an_interrupt_brings_the_echo_back(tmp_path: Path) -> None:
+    async with model_server([], "openai") as server:
+        env = base_urls(server.env())
+        env["ACP_AGENT_MODEL"] = ""
+        async with at_a_terminal(tmp_path, "login", env=env) as person:
+            await person.until("Which provider")
+            person.type("openai\n")
+            await person.until("(it is not shown): ")
+            person.type(f"{KEY}\n")
+            assert await person.ended() == 0
+            assert "is stored in" in person.shown
+            assert KEY not in person.shown
+        async with at_a_terminal(tmp_path, "login", "openai", env=env) as person:
+            await person.until("(it is not shown): ")
+            assert not person.echoes
+            person.type("\x03")
+            await person.until("interrupted")
+            assert person.echoes
+            assert await person.ended() == 130
+
+
+async def test_logout_forgets_one_key_or_all(tmp_path: Path) -> None:
+    for name in ("openai", "anthropic", "google"):
+        await run_command(tmp_path, "login", name, "--no-check", stdin=SECRET)
+    one = await run_command(tmp_path, "logout", "openai", env={"OPENAI_API_KEY": "x"})
+    assert (one.code, one.out) == (0, "The key for openai is removed.\n")
+    assert "OPENAI_API_KEY is still set" in one.err
+    again = await run_command(tmp_path, "logout", "openai")
+    assert (again.code, again.err) == (
+        1,
+        "acp-agent: No key for openai is stored, but for anthropic, google.\n",
+    )
+    everything = await run_command(tmp_path, "logout")
+    assert everything.out == "The key for anthropic is removed.\nThe key for google is removed.\n"
+    assert SECRET not in (tmp_path / "state" / "keys.json").read_text()
+    assert (await run_command(tmp_path, "logout")).err == "acp-agent: No key is stored.\n"
+
+
+async def test_a_keyring_keeps_the_key_where_there_is_one_and_the_file_names_the_provider_alone(tmp_path: Path) -> None:
+    packages = keyring(tmp_path)
+    async with model_server([Reply("Hi.")], "openai") as server:
+        env = {**base_urls(server.env()), **packages}
+        ran = await run_command(tmp_path, "login", "openai", env=env, stdin=KEY)
+        assert ran.out == "The key for openai is stored in the system's keyring.\n"
+        assert KEY not in (tmp_path / "state" / "keys.json").read_text()
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+        locked = await run_command(tmp_path, "logout", env={**env, "KEYRING_LOCKED": "1"})
+        assert "does not let go of the key for openai" in locked.err
+        assert (await run_command(tmp_path, "logout", env=env)).code == 0
+        assert json.loads((tmp_path / "keyring.json").read_text()) == {}
+
+
+@pytest.mark.parametrize("why", [{"KEYRING_PRIORITY": "0.5"}, {"KEYRING_LOCKED": "1"}])
+async def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file(
+    tmp_path: Path, why: dict[str, str]
+) -> None:
+    env = {**keyring(tmp_path), **why}
+    ran = await run_command(tmp_path, "login", "openai", "--no-check", env=env, stdin=SECRET)
+    assert ran.out.endswith("keys.json.\n")
+    assert SECRET not in ran.out + ran.err
+    assert SECRET in (tmp_path / "state" / "keys.json").read_text()
+
+
+async def test_a_file_of_keys_that_others_may_read_is_closed_to_them_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    await run_command(tmp_path, "login", "openai", "--no-check", stdin=SECRET)
+    file = tmp_path / "state" / "keys.json"
+    file.chmod(0o644)
+    async with connected_agent(home=tmp_path) as agent:
+        await agent.new_session(tmp_path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file.write_text("{")
+        with pytest.raises(AgentError, match=r"keys\.json.*acp-agent login"):
+            await agent.new_session(tmp_path)
