@@ -184,8 +184,8 @@ class OpenAIClient:
             timeout=openai.Timeout(READ_TIMEOUT, connect=limit / 2),
             http_client=Client(),
         )
-        if access.name != "openai":
-            # The SDK took these from OpenAI's variables; they are nobody else's business.
+        if access.name != "openai" or not access.required:
+            # The SDK took these from OpenAI's variables; they are nobody else's business, nor a gateway's.
             client.organization = None
             client.project = None
         part = client.responses if self._api == "responses" else client.chat.completions
