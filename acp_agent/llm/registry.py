@@ -276,6 +276,13 @@ class Registry:
         """By provider, the environment variables in which its key is looked for; none where it needs no key."""
         return {name: self._variables(name) for name in self._names()}
 
+    def has_stored_key(self, provider: str) -> bool:
+        """Whether `acp-agent login` has stored one for it.
+
+        :raises ConfigError: the file of keys cannot be understood.
+        """
+        return self._access.has_key(provider)
+
     def _names(self) -> list[str]:
         return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))
 

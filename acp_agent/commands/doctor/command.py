@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from acp_agent.app import start_logging_at_home
+from acp_agent.app import model_access, start_logging_at_home
 from acp_agent.commands.choosing import current_directory
 from acp_agent.commands.doctor.around import check_editors, check_mcp, check_project
 from acp_agent.commands.doctor.findings import Finding, report
@@ -56,7 +56,7 @@ async def findings(env: Mapping[str, str], cwd: Path, *, offline: bool) -> list[
     settings, of_config = check_config(env, cwd)
     found += of_config
     if settings is not None:
-        registry = Registry(settings, env)
+        registry = Registry(settings, env, model_access(env))
         try:
             found += check_keys(settings, registry, env)
             found += await check_model(registry, offline=offline)

@@ -23,7 +23,7 @@ _MOST_TOKENS = 64
 
 
 def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -> Iterator[Finding]:
-    """The keys of all providers; those that are not set matter only where somebody wants that provider."""
+    """The keys of all providers; those that are missing matter only where somebody wants that provider."""
     wanted = {*settings.providers}
     if settings.model is not None:
         wanted.add(settings.model.partition("/")[0])
@@ -36,11 +36,17 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
                 yield Finding("ok", "keys", f"{provider}: {found} is set.")
             except AgentError as error:
                 yield Finding("fail", "keys", str(error))
+        elif registry.has_stored_key(provider):
+            yield Finding("ok", "keys", f"{provider}: a key is stored.")
         elif variables and provider in wanted:
             names = " or ".join(variables)
             text = f"{provider}: there is no key for it, though the configuration names it."
             yield Finding(
-                "fail", "keys", text, f"Set {names} in the environment that your editor starts the agent with."
+                "fail",
+                "keys",
+                text,
+                f"Run `acp-agent login {provider}`, or set {names} in the environment that your editor starts the agent"
+                " with.",
             )
         elif variables:
             missing.append(provider)
@@ -62,6 +68,7 @@ async def check_model(registry: Registry, *, offline: bool) -> list[Finding]:
         return [Finding("ok", "model", f"{name} was not asked (--offline).")]
     began, waiting = time.monotonic(), ""
     try:
+        await registry.unlock(name)
         resolved = registry.resolve(name)
         message = UserMessage(new_id("msg"), (Text("Say OK."),))
         request = ModelRequest(resolved.id, "Answer in one word.", (message,), max_output_tokens=_MOST_TOKENS)
