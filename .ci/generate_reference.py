@@ -427,6 +427,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.inspect": partial(options, "inspect"),
     "cli.wire": partial(options, "wire"),
     "cli.hooks-list": partial(options, "hooks", "list"),
+    "cli.login": partial(options, "login"),
+    "cli.logout": partial(options, "logout"),
     "cli.trust": partial(options, "trust"),
     "cli.permissions-revoke": partial(options, "permissions", "revoke"),
     "cli.recipe-list": partial(options, "recipe", "list"),

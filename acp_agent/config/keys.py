@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -146,6 +145,8 @@ class KeyStore:
 
 def _keyring() -> _Keyring | None:
     """The package, where it is installed and has a place that is safe. An optional dependency: see pyproject.toml."""
+    from importlib.util import find_spec
+
     if find_spec("keyring") is None:
         return None
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -93,6 +92,8 @@ class StateFile(Generic[T]):
             raise self._error(f"cannot be written ({error.strerror or error})") from error
 
     def _write(self, content: T) -> None:
+        import tempfile
+
         descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")  # 0600
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

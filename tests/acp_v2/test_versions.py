@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.client import AgentError, start_agent
 from support.lines import Line
 from support.second import HAND_MADE, INFO, second_agent
+from support.terminal import run_command
 
 VERSION_2_METHODS = ["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"]
 VERSION_1_METHODS = ["authenticate", "session/load", "session/set_mode"]
@@ -126,7 +128,9 @@ async def test_signing_in_and_out_in_version_2(tmp_path: Path) -> None:
     async with second_agent(home=tmp_path) as it:
         [method] = it.initialized["authMethods"]
         assert await it.agent.request("auth/login", {"methodId": method["methodId"]}) == {}
+        await run_command(tmp_path, "login", "openai", "--no-check", stdin="a-key")
         assert await it.agent.request("auth/logout", {}) == {}
+        assert not json.loads((tmp_path / "state" / "keys.json").read_text())["providers"]
         with pytest.raises(AgentError) as error:
             await it.agent.request("auth/login", {"methodId": "other"})
         assert error.value.code == -32602
