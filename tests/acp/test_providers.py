@@ -138,3 +138,24 @@ async def test_a_route_that_cannot_be_used_is_refused_and_changes_nothing(tmp_pa
             await agent.request("providers/disable", {})
         assert await agent.request("providers/disable", {"providerId": "nobody"}) == {}
         assert await agent.request("providers/list", {}) == before
+
+
+async def test_a_session_with_no_model_of_its_own_goes_on_with_another_provider_and_shows_what_may_be_chosen(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply("One."), Reply("Two.")], "openai") as server:
+        env = {name: value for name, value in server.env().items() if name != "ACP_AGENT_MODEL"}
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            gateway = {"providerId": "anthropic", "apiType": "anthropic", "baseUrl": server.base_url}
+            await agent.request("providers/set", {**gateway, "headers": {"x-api-key": KEY}})
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+            assert server.calls[0].path == "/v1/messages"
+            assert agent.updates(kind="config_option_update") == []
+            await agent.request("providers/disable", {"providerId": "anthropic"})
+            assert await agent.prompt(session, "Again", PATIENCE) == {"stopReason": "end_turn"}
+            assert server.calls[1].path == "/v1/responses"
+            [options] = agent.updates(kind="config_option_update")
+            [model] = [option for option in options["configOptions"] if option["id"] == "model"]
+            assert model["currentValue"].startswith("openai/")
+            assert "anthropic/" not in str(model)
