@@ -167,7 +167,7 @@ def _result(version: int, params: JsonObject) -> JsonObject:
         return initialize_result(params)
     from acp_agent.server.v2 import greeting
 
-    return greeting.initialize_result()
+    return greeting.initialize_result(params)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -124,6 +124,21 @@ async def test_what_version_2_needs_is_loaded_for_who_asks_for_it_alone(tmp_path
         assert not answered & {"yaml", "pydantic", "anyio", "acp_agent.config.settings"}
 
 
+async def test_a_login_in_a_terminal_is_offered_where_the_editor_has_one_for_it(tmp_path: Path) -> None:
+    for terminal, kinds in (({}, ["agent", "terminal"]), (None, ["agent"]), (True, ["agent"])):
+        async with second_agent(home=tmp_path, capabilities={"auth": {"terminal": terminal}}) as it:
+            assert [method["type"] for method in it.initialized["authMethods"]] == kinds
+            again = await it.initialize(capabilities={"auth": {"terminal": terminal}})
+            assert again == it.initialized
+    async with second_agent(home=tmp_path, capabilities={"auth": {"terminal": {}}}) as it:
+        login = it.initialized["authMethods"][1]
+        assert (login["methodId"], login["args"]) == ("login", ["login"])
+        # which is no matter of this connection
+        with pytest.raises(AgentError) as error:
+            await it.agent.request("auth/login", {"methodId": "login"})
+        assert error.value.code == -32602
+
+
 async def test_signing_in_and_out_in_version_2(tmp_path: Path) -> None:
     async with second_agent(home=tmp_path) as it:
         [method] = it.initialized["authMethods"]

@@ -66,8 +66,9 @@ class Agent(Face):
         """Answer `initialize`."""
         from acp_agent.protocol.wire import dump, parse
 
-        self.initialized(dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE)))
-        return initialize_result()
+        read = dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE))
+        self.initialized(read)
+        return initialize_result(read)
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call, but for `initialize`."""
@@ -90,6 +91,7 @@ class Agent(Face):
     # --- the connection ---
 
     async def _login(self, call: Call, params: LoginAuthRequest) -> JsonValue:
+        # There is nothing to be done: keys are looked up whenever a model is asked, and it says whether they are good.
         if params.method_id != AUTH_METHOD:
             raise InvalidParamsError(f"auth/login: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
         return {}

@@ -11,9 +11,12 @@ from acp_agent.protocol.v2 import results
 from acp_agent.server import handshake
 
 
-def initialize_result() -> JsonObject:
-    """The answer to `initialize`: always this version and these capabilities."""
-    first = handshake.initialize_result({})
+def initialize_result(params: JsonObject) -> JsonObject:
+    """The answer to `initialize`: always this version and these capabilities.
+
+    :param params: what the client said, which tells how a user can be let sign in.
+    """
+    first = handshake.initialize_result(_first_params(params))
     capabilities, methods = _object(first["agentCapabilities"]), first["authMethods"]
     prompt, mcp = _object(capabilities["promptCapabilities"]), _object(capabilities["mcpCapabilities"])
     session = _object(capabilities["sessionCapabilities"])
@@ -26,6 +29,12 @@ def initialize_result() -> JsonObject:
         ),
         auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],
     )
+
+
+def _first_params(params: JsonObject) -> JsonObject:
+    """What the client says of signing in, as it would in version 1."""
+    auth = _object(_object(params.get("capabilities")).get("auth"))
+    return {"clientCapabilities": {"auth": {"terminal": isinstance(auth.get("terminal"), dict)}}}
 
 
 def _auth_method(first: JsonObject) -> JsonObject:
