@@ -10,6 +10,7 @@ import pytest
 
 from acp_agent.config import Settings
 from acp_agent.config.settings import ProviderSettings
+from acp_agent.llm.credentials import ModelAccess, Route
 from acp_agent.llm.registry import Registry
 from acp_agent.session.naming import made_title
 from support.models import Reply, Usage
@@ -107,3 +108,12 @@ def test_the_cheap_model_is_the_users_else_that_of_the_same_provider_at_its_own_
     for model in ("ollama/qwen3:8b", "mine/model"):
         assert small(model) is None
         assert small(model, small_model="ollama/tiny") == "ollama/tiny"
+
+
+def test_no_cheap_model_is_taken_of_a_provider_that_the_editor_routes_elsewhere_or_turned_off(tmp_path: Path) -> None:
+    access = ModelAccess()
+    registry = Registry(Settings(home=tmp_path), {}, access)
+    for route in (Route("http://localhost:1"), None):
+        access.set_route("anthropic", route)
+        assert registry.small_model("anthropic/claude-opus-5-5") is None
+        assert registry.small_model("openai/gpt-6.2-sol") == "openai/gpt-6-luna"
