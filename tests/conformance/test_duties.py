@@ -17,7 +17,8 @@ from support.questions import accepted, answers, question
 from support.replies import Reply, ToolCall
 from support.stage import PATIENCE, results, stage
 
-AGENT_CAPABILITIES = {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "_meta"}
+REQUIRED_CAPABILITIES = {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities"}
+AGENT_CAPABILITIES = REQUIRED_CAPABILITIES | {"auth", "providers", "_meta"}
 ASK = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"label": "One"}, {"label": "Two"}]}]})
 BUY = ToolCall("mcp__shop__buy")
 
@@ -40,7 +41,7 @@ async def test_the_agent_says_who_it_is_and_what_it_can_do(tmp_path: Path) -> No
         assert said["agentInfo"]["name"] == "acp-agent"
         assert said["agentInfo"]["version"]
         capabilities = said["agentCapabilities"]
-        assert AGENT_CAPABILITIES - {"auth", "_meta"} <= capabilities.keys() <= AGENT_CAPABILITIES
+        assert REQUIRED_CAPABILITIES <= capabilities.keys() <= AGENT_CAPABILITIES
         assert capabilities["loadSession"] is True
         assert {"list", "resume", "close", "delete"} <= capabilities["sessionCapabilities"].keys()
 
