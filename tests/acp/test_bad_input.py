@@ -72,7 +72,7 @@ NO_SENSE: list[tuple[dict[str, Any], int]] = [
     ({"method": "session/list", "jsonrpc": "1.0"}, INVALID_REQUEST),
     ({"method": ["session/list"]}, INVALID_REQUEST),
     ({"method": "session/list", "params": "text"}, INVALID_REQUEST),
-    ({"method": "session/fork", "params": {}}, NOT_FOUND),
+    ({"method": "session/split", "params": {}}, NOT_FOUND),
     ({"method": "", "params": {}}, NOT_FOUND),
     ({"method": "__init__", "params": {}}, NOT_FOUND),
     ({"method": "session/prompt", "params": {"prompt": []}}, INVALID_PARAMS),

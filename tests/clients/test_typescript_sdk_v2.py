@@ -44,6 +44,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
 
     assert facts["problems"] == []
     assert facts["exitCode"] == 0
+    assert "set in the environment" in facts["loggedOut"]
     phases: dict[str, list[dict[str, Any]]] = facts["phases"]
 
     # version 2, and a session that is open before anything is said in it

@@ -258,12 +258,13 @@ async def test_a_request_with_too_many_images_or_bytes_is_not_even_sent(tmp_path
         for text in ("First.", "Second.", "Third."):
             prompt = pictures(31, text)
             if limit == "bytes":
-                # Three of them are more than nine tenths of the 32 MB that the model takes.
-                prompt = pictures(1, text)
-                prompt[0]["data"] = PIXEL[:-2] + "A" * 9_900_000 + "=="
+                # Nine of them are more than nine tenths of the 32 MB that the model takes.
+                prompt = pictures(3, text)
+                for block in prompt[:3]:
+                    block["data"] = PIXEL[:-2] + "A" * 3_300_000 + "=="
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         sent = [images(call.body) for call in it.server.calls]
-        assert sent == ([31, 62, 50] if limit == "images" else [1, 2, 1])
+        assert sent == ([31, 62, 50] if limit == "images" else [3, 6, 4])
         assert texts(it.server.calls[-1].body)[-1] == "Third."
         assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
 

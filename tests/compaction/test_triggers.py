@@ -44,7 +44,7 @@ def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: fl
 
 
 @pytest.mark.parametrize(
-    ("images", "size", "level"), [(90, 10, "none"), (91, 10, "request_size"), (2, 14_400_001, "request_size")]
+    ("images", "size", "level"), [(90, 10, "none"), (91, 10, "request_size"), (8, 3_600_001, "request_size")]
 )
 def test_images_and_bytes_are_limits_as_well(images: int, size: int, level: str) -> None:
     message = UserMessage("m", (*[Image("x" * size, "image/png")] * images, Text("See.")))

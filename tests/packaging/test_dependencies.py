@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from itertools import chain
 
 from support.checkout import REPOSITORY
 
@@ -41,9 +42,13 @@ def canonical(distribution: str) -> str:
 
 def test_every_import_is_of_a_named_dependency_and_every_dependency_is_imported() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    named = {canonical(re.split(r"[<>=!~\[ ;]", requirement)[0]) for requirement in project["dependencies"]}
+    required, optional = project["dependencies"], [*chain(*project["optional-dependencies"].values())]
+    named, extra = (
+        {canonical(re.split(r"[<>=!~\[ ;]", requirement)[0]) for requirement in requirements}
+        for requirements in (required, optional)
+    )
     providers = packages_distributions()
     provided = {name: {canonical(each) for each in providers.get(name, ())} for name in third_party()}
 
-    assert {name: by for name, by in provided.items() if not by & named} == {}
+    assert {name: by for name, by in provided.items() if not by & (named | extra)} == {}
     assert named - set().union(*provided.values()) == set()
