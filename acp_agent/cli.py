@@ -167,8 +167,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     setup.add_argument(
         "--plugin",
-        choices=("codecompanion", "avante", "agentic"),
-        default="codecompanion",
+        choices=tuple(EDITORS["neovim"].plugins),
         help="of Neovim (`codecompanion`)",
     )
     setup.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")

@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from acp_agent.commands.jsonc import JsonText, JsonValue
@@ -31,6 +31,8 @@ class Editor:
         user has to put the sample's text into a file of their own.
     :ivar at: where its agents stand in them.
     :ivar then: what to do when the entry is there.
+    :ivar plugins: where it is a plugin that speaks the protocol, and there is a choice: the sample of each, and what to
+        do with it. The first is that of `sample`.
     """
 
     title: str
@@ -38,6 +40,7 @@ class Editor:
     then: str
     settings: Mapping[str, str] | None = None
     at: str = ""
+    plugins: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
     def file(self, home: Path, env: Mapping[str, str]) -> Path | None:
         """Its settings.
@@ -54,6 +57,17 @@ class Editor:
         return home / below
 
 
+_PLUGINS: Mapping[str, tuple[str, str]] = {
+    "codecompanion": (
+        "neovim/codecompanion.lua",
+        "Put it where you set CodeCompanion up, then :CodeCompanionChat. For avante and agentic.nvim: --plugin.",
+    ),
+    "avante": (
+        "neovim/avante.lua",
+        "Put it where you set avante up, with HOME and your keys in `env`, then :AvanteAsk.",
+    ),
+    "agentic": ("neovim/agentic.lua", "Put it where you set agentic.nvim up, then open its chat."),
+}
 EDITORS: Mapping[str, Editor] = {
     "zed": Editor(
         "Zed",
@@ -85,9 +99,8 @@ EDITORS: Mapping[str, Editor] = {
     ),
     "neovim": Editor(
         "Neovim",
-        "neovim/codecompanion.lua",
-        "Put it where you set CodeCompanion up, then :CodeCompanionChat. For avante and agentic.nvim there is "
-        "--plugin.",
+        *_PLUGINS["codecompanion"],
+        plugins=_PLUGINS,
     ),
     "emacs": Editor(
         "Emacs",

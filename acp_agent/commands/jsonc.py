@@ -52,12 +52,14 @@ class JsonText:
 
     @classmethod
     def read(cls, text: str) -> JsonText:
-        """Read a file's text; an empty one holds an empty object.
+        """Read a file's text; one that is empty, or holds nothing but comments, holds an empty object.
 
         :raises JsonTextError: it is no JSON, or no object.
         """
         if not text.strip("\ufeff \t\r\n"):
             text = "{\n}\n"
+        elif not _Reader(text).blank():
+            text = f"{text.rstrip()}\n{{\n}}\n"
         reader = _Reader(text)
         try:
             root = reader.value()

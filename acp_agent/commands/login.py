@@ -11,6 +11,7 @@ from functools import partial
 import anyio.to_thread
 
 from acp_agent.commands.asking import is_somebody_here, typed, typed_secret
+from acp_agent.commands.progress import Activity
 from acp_agent.commands.terminal import aside
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.keys import KeyStore
@@ -46,7 +47,12 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.no_check:
         check_key(name, key, reach.hint)
     else:
-        await _try(reach, place)
+        activity = Activity()
+        activity.busy(f"asking {name} whether it takes the key")
+        try:
+            await _try(reach, place)
+        finally:
+            activity.idle()
     where = await anyio.to_thread.run_sync(partial(KeyStore(home).store, name, key), abandon_on_cancel=True)
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:

@@ -62,11 +62,11 @@ async def run(arguments: argparse.Namespace) -> int:
     editor, home, command = EDITORS[arguments.editor], user_home(env), program(env)
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
+    text, then = _printed(editor, arguments.plugin)
     file, configuration = editor.file(home, env), _configuration(env)
     if file is None:
-        name = f"{arguments.editor}/{arguments.plugin}.lua" if arguments.editor == "neovim" else editor.sample
-        print(sample(name, command), end="")
-        print(editor.then, file=sys.stderr)
+        print(sample(text, command), end="")
+        print(then, file=sys.stderr)
         changes = [configuration]
     else:
         changes = [_entry(editor, file, command), configuration]
@@ -93,18 +93,36 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _printed(editor: Editor, plugin: str | None) -> tuple[str, str]:
+    """The name of the text for a file of the user's own, and what to do with it.
+
+    :param plugin: whose; None for the first that the editor has.
+    :raises AgentError: the editor has no such plugin.
+    """
+    if plugin is None:
+        return editor.sample, editor.then
+    if plugin not in editor.plugins:
+        has = f"It has {', '.join(editor.plugins)}" if editor.plugins else "It needs none"
+        raise AgentError(f"{editor.title} has no plugin {plugin!r} that is known here. {has}.")
+    return editor.plugins[plugin]
+
+
 def _entry(editor: Editor, file: Path, command: str) -> Change | None:
     """The editor's settings with the agent in them; None where it is there as it should be.
 
-    What a user has set beside the command (an environment, a default mode) stays, comments and all.
+    What a user has set beside the command (an environment, a default mode) stays, comments and all. What tells how
+    another program is started does not: the arguments of an `npx`, an entry that the registry made.
     """
     before = _read(file)
     try:
         settings = JsonText.read(before or "")
         new, old = entry(editor, command), settings.get(editor.at, NAME)
         if isinstance(old, dict) and isinstance(new, dict):
-            wanted = {key: value for key, value in new.items() if key == "command" or key not in old}
-            if wanted.items() <= old.items():
+            was = old.get("command")
+            ours = isinstance(was, str) and Path(was).name == NAME
+            kept = old.keys() - ({"command", "type"} if ours else {"command", "type", "args"})
+            wanted = {key: value for key, value in new.items() if key not in kept and (key, value) not in old.items()}
+            if not wanted:
                 return None
             for key, value in wanted.items():
                 settings = settings.put((editor.at, NAME, key), value)

@@ -60,6 +60,16 @@ async def test_where_all_is_well_it_asks_the_model_once_and_changes_nothing(tmp_
     assert not (tmp_path / "state").exists()
 
 
+async def test_keys_that_cannot_be_read_are_named_and_the_rest_is_checked(tmp_path: Path) -> None:
+    write(tmp_path / "state" / "keys.json", "{")
+    ran, found = await doctor(tmp_path, "--offline")
+    assert ran.code == 1
+    [(level, text)] = of(found, "keys")
+    assert level == "fail"
+    assert str(tmp_path / "state" / "keys.json") in text
+    assert {"trust", "editors"} <= {finding["area"] for finding in found}
+
+
 async def test_offline_nobody_is_asked(tmp_path: Path) -> None:
     async with model_server([], "openai") as server:
         ran, found = await doctor(tmp_path, "--offline", env=server.env())
@@ -139,6 +149,9 @@ async def test_editors_are_found_with_what_they_start(tmp_path: Path) -> None:
     ran, found = await doctor(tmp_path, "--offline", env=env)
     assert of(found, "editors") == [("fail", "Zed starts /no/such/program, which is no program.")]
     assert ran.code == 1
+    write(zed, '{"agent_servers": {"acp-agent": {"type": "registry", "env": {}}}}')
+    ran, found = await doctor(tmp_path, "--offline", env=env)
+    assert of(found, "editors") == [("ok", "Zed starts what the registry of agents names.")]
     assert (await run_command(tmp_path, "setup", "zed", "--yes", env=env)).code == 0
     write(tmp_path / "bin" / "nvim", "#!/bin/sh\n", 0o755)
     env["PATH"] = f"{tmp_path / 'bin'}:/bin"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -117,3 +118,11 @@ def test_nothing_of_it_is_loaded_before_it_is_needed() -> None:
     code = f"import sys, {names}; print('rich' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert ran.stdout == "False\n"
+
+
+async def test_a_person_sees_that_the_checks_wait_for_the_model(tmp_path: Path) -> None:
+    async with model_server([Reply("OK")], "openai") as server:
+        out, shown = await watched(tmp_path, "doctor", "--json", env=server.env())
+    assert "asking the model" in shown
+    assert (shown.count(HIDE), shown.count(SHOW)) == (1, 1)
+    assert json.loads(out)

@@ -73,6 +73,34 @@ async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> N
     assert path.read_bytes().decode() == text.replace("/gone/acp-agent", str(PROGRAM))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"type": "registry", "env": {"A": "1"}}, {"type": "custom", "args": [], "env": {"A": "1"}}),
+        ({"type": "custom", "command": "uvx", "args": ["acp-agent"]}, {"type": "custom", "args": [], "env": {}}),
+        (
+            {"type": "registry", "command": "/a/acp-agent", "args": ["-v"]},
+            {"type": "custom", "args": ["-v"], "env": {}},
+        ),
+    ],
+)
+async def test_what_told_of_another_way_to_start_it_goes(
+    tmp_path: Path, old: dict[str, object], new: dict[str, object]
+) -> None:
+    path = zed_settings(tmp_path)
+    path.write_text(json.dumps({"agent_servers": {"acp-agent": old}}))
+    assert (await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})).code == 0
+    assert json.loads(path.read_text())["agent_servers"]["acp-agent"] == {**new, "command": str(PROGRAM)}
+
+
+async def test_settings_of_comments_alone_keep_them(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    path.write_text("// mine\n/* and this */")
+    assert (await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})).code == 0
+    assert path.read_text().startswith("// mine\n/* and this */\n{\n")
+    assert JsonText.read(path.read_text()).get("agent_servers", "acp-agent", "command") == str(PROGRAM)
+
+
 async def test_nothing_is_written_without_a_yes(tmp_path: Path) -> None:
     path = zed_settings(tmp_path)
     for words, code in ((("--dry-run",), 0), ((), 1)):
@@ -118,9 +146,17 @@ async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(
     tmp_path: Path, words: tuple[str, ...], name: str
 ) -> None:
     ran = await run_command(tmp_path, "setup", *words, "--dry-run", env={"HOME": str(tmp_path)})
+    assert f"where you set {words[-1]}" in ran.err or "--plugin" not in words
     assert (ran.code, ran.out) == (0, sample(name, str(PROGRAM)))
     assert str(PROGRAM) in ran.out
     assert PLACEHOLDER not in ran.out
+
+
+async def test_a_plugin_of_an_editor_that_has_none_is_refused(tmp_path: Path) -> None:
+    ran = await run_command(tmp_path, "setup", "zed", "--plugin", "avante", "--yes", env={"HOME": str(tmp_path)})
+    assert (ran.code, ran.out) == (1, "")
+    assert "Zed has no plugin 'avante'" in ran.err
+    assert not (tmp_path / ZED).exists()
 
 
 @pytest.mark.parametrize("name", WITH_SETTINGS)

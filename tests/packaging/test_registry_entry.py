@@ -16,7 +16,8 @@ from acp_agent.commands.editors import editors_dir
 from support.checkout import REPOSITORY
 
 FOLDER = editors_dir() / "registry" / "acp-agent"
-KEYS = {"id", "name", "version", "description", "repository", "website", "authors", "license", "distribution"}
+NEEDED = {"id", "name", "version", "description", "distribution", "license_url"}
+KEYS = NEEDED | {"repository", "website", "authors", "license"}
 PLAIN = {"currentColor", "none", "inherit"}
 INITIALIZE = {
     "protocolVersion": 1,
@@ -33,7 +34,8 @@ def test_the_entry_names_this_version_of_this_package_and_nothing_that_is_unknow
     entry = json.loads((FOLDER / "agent.json").read_text())
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 
-    assert entry.keys() <= KEYS
+    assert NEEDED <= entry.keys() <= KEYS
+    assert entry["license_url"].endswith(f"/licenses/LICENSE-{entry['license'].removeprefix('Apache-')}")
     assert entry["id"] == FOLDER.name
     assert re.fullmatch(r"[a-z][a-z0-9-]*", entry["id"])
     assert re.fullmatch(r"\d+\.\d+\.\d+", entry["version"])

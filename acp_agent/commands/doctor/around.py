@@ -45,7 +45,7 @@ def check_editors(home: Path | None, env: Mapping[str, str]) -> Iterator[Finding
     for key, editor in EDITORS.items():
         file = editor.file(home, env) if home is not None else None
         installed = any(shutil.which(name, path=env.get("PATH")) for name in _PROGRAMS[key])
-        if not installed and not (file is not None and file.exists()):
+        if not installed and not (file is not None and _is_there(file)):
             continue
         found = True
         yield _settings(key, editor, file) if file is not None else _own_files(key, editor, home)
@@ -54,20 +54,38 @@ def check_editors(home: Path | None, env: Mapping[str, str]) -> Iterator[Finding
 
 
 def _settings(key: str, editor: Editor, file: Path) -> Finding:
-    advice = f"To use it there: acp-agent setup {key}"
-    if not file.exists():
-        return Finding("warn", "editors", f"{editor.title} does not know the agent.", advice)
+    unknown = Finding(
+        "warn", "editors", f"{editor.title} does not know the agent.", f"To use it there: acp-agent setup {key}"
+    )
     try:
         entry = JsonText.read(file.read_bytes().decode()).get(editor.at, NAME)
-    except (OSError, UnicodeDecodeError, JsonTextError) as error:
+    except FileNotFoundError:
+        return unknown
+    except OSError as error:
+        text = f"{editor.title}: {file} cannot be read ({error.strerror})."
+        return Finding("warn", "editors", text, "Make it readable for you.")
+    except (UnicodeDecodeError, JsonTextError) as error:
         return Finding("warn", "editors", f"{editor.title}: {file} cannot be read ({error}).", "Mend it.")
     if not isinstance(entry, dict):
-        return Finding("warn", "editors", f"{editor.title} does not know the agent.", advice)
+        return unknown
+    if entry.get("type") == "registry":
+        return Finding("ok", "editors", f"{editor.title} starts what the registry of agents names.")
     command = entry.get("command")
     if not isinstance(command, str) or shutil.which(command) is None:
         text = f"{editor.title} starts {command}, which is no program."
         return Finding("fail", "editors", text, f"Write the entry again: acp-agent setup {key}")
     return Finding("ok", "editors", f"{editor.title} starts {command}.")
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is such a file, or somebody who may not look would have to say."""
+    try:
+        file.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _own_files(key: str, editor: Editor, home: Path | None) -> Finding:

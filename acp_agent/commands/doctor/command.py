@@ -6,7 +6,8 @@ import argparse
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from acp_agent.commands.doctor.around import check_editors, check_mcp, check_pro
 from acp_agent.commands.doctor.findings import Finding, report
 from acp_agent.commands.doctor.models import check_keys, check_model
 from acp_agent.commands.doctor.state import check_config, check_program, check_state
+from acp_agent.commands.progress import Activity
 from acp_agent.commands.safe import safe_for
 from acp_agent.config.home import user_home
 from acp_agent.errors import AgentError
@@ -30,11 +32,13 @@ async def run(arguments: argparse.Namespace) -> int:
 
     :returns: 0; 1 where something does not work.
     """
-    env, safe = os.environ, safe_for(os.environ)
-    found = [
-        replace(finding, text=safe(finding.text), advice=safe(finding.advice))
-        for finding in await findings(env, Path(current_directory()), offline=arguments.offline)
-    ]
+    env, safe, activity = os.environ, safe_for(os.environ), Activity()
+    activity.busy("looking around" if arguments.offline else "looking around, and asking the model")
+    try:
+        findings_ = await findings(env, Path(current_directory()), offline=arguments.offline)
+    finally:
+        activity.idle()
+    found = [replace(finding, text=safe(finding.text), advice=safe(finding.advice)) for finding in findings_]
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in found], ensure_ascii=False, indent=2))
     else:
@@ -49,22 +53,35 @@ async def findings(env: Mapping[str, str], cwd: Path, *, offline: bool) -> list[
     :param offline: ask no model.
     """
     found = [*check_program(env)]
-    try:
+    with _the_rest_matters_too("state", env, found):
         found += await check_state(env)
-    except AgentError as error:
-        found.append(Finding("fail", "state", str(error)))
     settings, of_config = check_config(env, cwd)
     found += of_config
     if settings is not None:
         registry = Registry(settings, env, model_access(env))
         try:
-            found += check_keys(settings, registry, env)
-            found += await check_model(registry, offline=offline)
-        except Exception as error:  # the rest is worth knowing all the more
-            start_logging_at_home(env)
-            found.append(Finding("fail", "model", log_failure(_log, "The check failed inside", error)))
+            with _the_rest_matters_too("keys", env, found):
+                found += check_keys(settings, registry, env)
+            with _the_rest_matters_too("model", env, found):
+                found += await check_model(registry, offline=offline)
         finally:
             await registry.aclose()
-        found += check_project(settings, cwd)
-        found += check_mcp(settings, env)
-    return [*found, *check_editors(user_home(env), env)]
+        with _the_rest_matters_too("trust", env, found):
+            found += check_project(settings, cwd)
+        with _the_rest_matters_too("mcp", env, found):
+            found += check_mcp(settings, env)
+    with _the_rest_matters_too("editors", env, found):
+        found += check_editors(user_home(env), env)
+    return found
+
+
+@contextmanager
+def _the_rest_matters_too(area: str, env: Mapping[str, str], found: list[Finding]) -> Generator[None]:
+    """A check that fails itself is a finding, and the others are made all the same."""
+    try:
+        yield
+    except AgentError as error:
+        found.append(Finding("fail", area, str(error)))
+    except Exception as error:
+        start_logging_at_home(env)
+        found.append(Finding("fail", area, log_failure(_log, "The check failed inside", error)))
