@@ -325,7 +325,9 @@ class Story:
     def _point(
         self, logged: LoggedEvent, tokens: int, kind: PointKind, model: str = "", compaction: int | None = None
     ) -> None:
-        self._points.append(Point(logged.seq, len(self._steps), tokens, kind, model or self._context.model, compaction))
+        # A session for which nobody picked a model goes on with the one that answered.
+        model = model or self._context.model or (self._steps[-1].model if self._steps else "")
+        self._points.append(Point(logged.seq, len(self._steps), tokens, kind, model, compaction))
 
     def _spent_elsewhere(self) -> None:
         """All that came before was paid for in another session."""

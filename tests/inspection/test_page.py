@@ -75,9 +75,9 @@ def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple
     return html_page(data), data
 
 
-def a_log(text: str) -> LogBuilder:
+def a_log(text: str, model: str = "scripted/one") -> LogBuilder:
     """A session in which a text stands wherever somebody else's may."""
-    log = LogBuilder(cwd=f"/{text}")
+    log = LogBuilder(f"/{text}", model)
     log.prompt(text, sent=f"Recipe: {text}")
     log.step(text, calls=1, usage=Usage(10, 1))
     log.end()
@@ -153,6 +153,16 @@ def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent
     assert len(places) == len(seen.points)
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in places)
     assert [x for x, _ in places] == sorted(x for x, _ in places)
+
+
+@pytest.mark.parametrize("picked", ["scripted/one", ""])
+def test_the_lines_at_which_compactions_are_due_go_over_all_of_the_picture(picked: str) -> None:
+    root = ET.fromstring(plot(inspected(a_log("Hi", picked).logged), LINES))
+    levels = [line for line in root.iter("{http://www.w3.org/2000/svg}line") if "level" in (line.get("class") or "")]
+    ends = {(line.get("class"), line.get("x1"), line.get("x2")) for line in levels}
+    left, right = min(float(x1 or 0) for _, x1, _ in ends), max(float(x2 or 0) for _, _, x2 in ends)
+    assert len(levels) == 3
+    assert (left < WIDTH * 0.1, right > WIDTH * 0.9) == (True, True)
 
 
 def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> None:
