@@ -29,7 +29,7 @@ async def listing(bench: Bench) -> list[Figure]:
             for _ in range(bench.fewer):
                 first.append((await agent.request("session/list", {})).ms)
                 whole.append(await _pages(agent, {}, SESSIONS))
-                one.append(await _pages(agent, {"cwd": "/work/project7"}, SESSIONS // DIRECTORIES))
+                one.append(await _pages(agent, {"cwd": "/home/ada/project7"}, SESSIONS // DIRECTORIES))
     return [
         Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 20),
         Figure("  all pages, one after the other", "ms", whole),

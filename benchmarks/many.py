@@ -17,7 +17,7 @@ async def make(database: Path, sessions: int, directories: int) -> None:
     """Make them, each with a title, in the directories in turn."""
     store = await SqliteStore.open(database)
     for number in range(sessions):
-        cwd = f"/work/project{number % directories}"
+        cwd = f"/home/ada/project{number % directories}"
         name = f"sess_{number * 7919 % sessions:032}"
         await store.create(name, cwd, [], [SessionStarted(cwd), TitleChanged(f"Mend part {number} of the shop")])
     await store.aclose()
