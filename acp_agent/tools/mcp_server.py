@@ -9,10 +9,9 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -27,6 +26,7 @@ from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
 from acp_agent.tools.mcp_stdio import server_environment, server_process
 from acp_agent.tools.mcp_tools import McpTool, tools_of
+from acp_agent.tools.mcp_variables import secrets, with_values
 from acp_agent.tools.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ CALL_PATIENCE = 10.0
 CLOSE_SECONDS = 1.0
 _TOGETHER_SECONDS = 0.05
 """Changes that come so soon after each other are one."""
-_SECRET = 6
-"""Characters; what is shorter is no secret, and masking it would garble what is said."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 _log = logging.getLogger(__name__)
 
@@ -183,7 +180,7 @@ class SessionServer:
         return self._connection
 
     def _error(self, what: str, more: str = "") -> ToolError:
-        text = mask(f"The MCP server {self.name!r} {what}", self._secrets())
+        text = self._masked(f"The MCP server {self.name!r} {what}")
         return ToolError(f"{sentence(ToolError(text))} {more}".rstrip())
 
     # --- its life ---
@@ -200,7 +197,7 @@ class SessionServer:
             was_ready = was_ready or self.state == "ready"
             if self.state == "ready" and anyio.current_time() - began > STABLE_SECONDS:
                 delays = iter(RESTART_DELAYS)
-            self.reason = mask(reason, self._secrets())
+            self.reason = self._masked(reason)
             delay = next(delays, None) if was_ready else None
             if delay is None:
                 await self._give_up(was_ready)
@@ -226,7 +223,7 @@ class SessionServer:
         :returns: why it is.
         """
         try:
-            from_here = _with_values(self._server, self._place.env)
+            from_here = with_values(self._server, self._place.env)
             try:
                 return await self._connected(from_here, self._mode)
             except ToolError as error:
@@ -320,10 +317,8 @@ class SessionServer:
         turned, self._turned = self._turned, anyio.Event()
         turned.set()
 
-    def _secrets(self) -> list[str]:
-        values = (*self._server.env.values(), *self._server.headers.values())
-        expanded = (_VARIABLE.sub(lambda found: self._place.env.get(found[1], ""), value) for value in values)
-        return sorted({value for value in (*values, *expanded) if len(value) >= _SECRET}, key=len, reverse=True)
+    def _masked(self, text: str) -> str:
+        return mask(text, secrets(self._server, self._place.env))
 
 
 def _load() -> None:
@@ -334,24 +329,3 @@ def _is_refusal(error: ToolError) -> bool:
     from acp_agent.tools.mcp import HandshakeRefusedError
 
     return isinstance(error, HandshakeRefusedError)
-
-
-def _with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
-    """The server with the values of the variables that its entry names.
-
-    :raises ToolError: one is not set, or its address is none.
-    """
-    if server.transport != "stdio" and not server.url.lower().startswith(("http://", "https://")):
-        raise ToolError("its address is no http or https URL")
-    if not server.variables:
-        return server
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in env:
-            raise ToolError(f"its entry names the environment variable {found[1]}, which is not set")
-        return env[found[1]]
-
-    def values(of: Mapping[str, str]) -> dict[str, str]:
-        return {key: _VARIABLE.sub(value, text) for key, text in of.items()}
-
-    return replace(server, env=values(server.env), headers=values(server.headers))
