@@ -138,7 +138,7 @@ async def _prepare(arguments: argparse.Namespace, session: Session, words: str) 
     """
     text = words
     if name := _recipe(arguments):
-        library = await session.host.library()
+        library = await session.host.recipes.library()
         recipe = library.known.get(name.replace(":", "/"))
         if recipe is None:
             raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")

@@ -72,7 +72,7 @@ async def run_builtin(host: SessionHost, name: str, rest: str, set_option: SetOp
             case _:
                 from acp_agent.session.helping import help_text
 
-                return help_text((await host.library()).known.values(), host.mcp.commands())
+                return help_text((await host.recipes.library()).known.values(), host.mcp.commands())
     except (InvalidParamsError, ToolError) as error:
         return str(error)
 

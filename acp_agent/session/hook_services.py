@@ -98,7 +98,7 @@ class HookServices:
         return await (models.active(self._host.model) if model is None else models.named(model))
 
     async def _recipe_text(self) -> str:
-        recipe = (await self._host.library()).get(COMPACT)
+        recipe = (await self._host.recipes.library()).get(COMPACT)
         if recipe is None:
             raise CompactionError("There is no recipe named compact, and no other prompt was given.")
         return await RecipeRun(recipe, "", ()).rendered(around=self._host.surroundings(recipe))

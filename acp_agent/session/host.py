@@ -3,14 +3,12 @@ passes updates and questions on to the client."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
@@ -18,27 +16,19 @@ from acp_agent.compaction.triggers import ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import (
-    AssistantAnswered,
-    CallView,
-    Event,
-    InstructionsLoaded,
-    LoggedEvent,
-    NoteAdded,
-    TurnRefused,
-)
-from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall, new_id
-from acp_agent.errors import AgentError, ContextOverflowError, OverflowLimit
+from acp_agent.conversation.events import AssistantAnswered, CallView, Event, InstructionsLoaded, LoggedEvent
+from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall
+from acp_agent.errors import ContextOverflowError, OverflowLimit
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.instructions import read_instructions
-from acp_agent.session.loading import load_for_a_turn
+from acp_agent.session.loading import SessionLoading
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mcp import SessionMcp
-from acp_agent.session.models import ActiveModel, SessionModels
+from acp_agent.session.models import SessionModels
 from acp_agent.session.naming import SessionNaming
 from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
@@ -53,23 +43,14 @@ from acp_agent.tools.environment import Environment
 from acp_agent.tools.registry import ToolRegistry, question_tools
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import AgentSaid, Option, OptionsUpdated, Update, UsageUpdated
+from acp_agent.turn.updates import Option, OptionsUpdated, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.llm.registry import Registry
-    from acp_agent.recipes.library import RecipeLibrary
     from acp_agent.recipes.model import Recipe
     from acp_agent.recipes.surroundings import Surroundings
     from acp_agent.session.compaction import SessionCompaction
     from acp_agent.session.hooking import SessionHooks
-
-TAKEN_BACK = (
-    "The prompt was refused and has left the context, and the compaction of its turn with it: the context is again "
-    "what it was before the prompt. It is compacted anew when that is due."
-)
-
-_log = logging.getLogger(__name__)
-
 
 Source: TypeAlias = Literal["new", "load", "resume"]
 
@@ -88,6 +69,7 @@ class SessionHost:
     :ivar recipes: those of its directory.
     :ivar mcp: its MCP servers.
     :ivar naming: asks for its title.
+    :ivar loading: loads what its first turn needs.
     :ivar trace: W3C trace context of the prompt that is being answered.
     :ivar attachments: the bytes that its log refers to.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
@@ -121,15 +103,14 @@ class SessionHost:
         self.originals = SessionOriginals(services.home, session_id)
         self.recipes = SessionRecipes(self, services, self._directories[0])
         self._services = services
-        self._asked: ActiveModel | None = None
         self.telling = Telling(self)
         self.naming = SessionNaming(self)
+        self.loading = SessionLoading(self)
         self.trace: Mapping[str, str] = {}
         self._tasks: TaskGroup | None = None
         self._silent = False
         self._doubted = False
         self._version = self.models.version()
-        self._loaded = False
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
@@ -180,7 +161,7 @@ class SessionHost:
     @property
     def asked_model(self) -> str:
         """The model that the last request was made for, `provider/model`."""
-        return self.model if self._asked is None else self._asked.name
+        return self.model if self.requests.asked is None else self.requests.asked.name
 
     @property
     def mode(self) -> str:
@@ -196,12 +177,10 @@ class SessionHost:
         """Add events to the log and the context."""
         asked = self.context
         await self.log.append(*events)
-        for event in events:
-            if isinstance(event, AssistantAnswered) and event.message.usage is not None and self._asked is not None:
-                learned, usage = self.models.learned(self._asked.name), event.message.usage
-                learned = learned.measures(usage.prompt_tokens, self.requests.estimate(asked))
-                self.models.learn(self._asked.name, learned.accepts(usage.total_tokens))
-        if any(isinstance(event, AssistantAnswered) for event in events):
+        answers = [event.message for event in events if isinstance(event, AssistantAnswered)]
+        for answer in answers:
+            self.requests.answered(answer, asked)
+        if answers:
             await self.telling.streamed()
 
     async def show(self, update: Update) -> None:
@@ -214,19 +193,10 @@ class SessionHost:
         self._silent = True
 
     async def leave_out(self, turn_from: int) -> None:
-        """Take a turn out of the context, since its prompt was refused, and tell the user what the context is now. What
-        was compacted in it comes back, since a summary may say again what was refused."""
-        undone = any(seq > turn_from for seq in self.context.swaps)
-        note = NoteAdded(new_id("msg"), TAKEN_BACK)
-        # A cancel that comes now is too late: what is in the log is what the user is told.
-        with anyio.CancelScope(shield=True):
-            await self.append(TurnRefused(turn_from), *([note] if undone else []))
-            if undone:
-                await self.show(AgentSaid(note.message_id, note.text))
-            try:
-                await self.show_usage()
-            except AgentError as error:
-                _log.info("no usage to show after a refused turn of %s: %s", self.session_id, error)
+        """Take a turn out of the context, since its prompt was refused, and tell the user what the context is now."""
+        from acp_agent.session.refusing import leave_out
+
+        await leave_out(self, turn_from)
 
     async def show_usage(self) -> None:
         """Let the user see how full the window is: the provider's last count where there is one."""
@@ -239,16 +209,13 @@ class SessionHost:
         """The request for the next step, after a compaction where one is due."""
         await self.telling.streamed()  # also where the last answer broke off
         await self.compact_for_hooks()
-        active = await self.models.active(self.model)
-        await self.compaction.before_request(active)
+        await self.compaction.before_request(await self.models.active(self.model))
         # Another model may have been chosen while a summary was written.
-        self._asked = await self.models.active(self.model)
-        return self.requests.request(self._asked)
+        return self.requests.next(await self.models.active(self.model))
 
     async def compact_for_hooks(self) -> None:
         """Compact where a hook wanted it at an event at which it could not be done."""
-        wanted = self.hooks.take_compaction()
-        if wanted is not None:
+        if (wanted := self.hooks.take_compaction()) is not None:
             await self.compaction.on_request(wanted.instructions)
 
     async def out_of_room(self, answer: AssistantMessage) -> bool:
@@ -261,7 +228,7 @@ class SessionHost:
 
         :returns: whether the same prompt fits with a shorter answer, which the next request asks for.
         """
-        return self._asked is not None and await self.compaction.heed(self._asked, refusal)
+        return (asked := self.requests.asked) is not None and await self.compaction.heed(asked, refusal)
 
     async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> bool:
         """Compact, since the provider refused the last request or its answer ended for want of room.
@@ -271,14 +238,14 @@ class SessionHost:
         :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        return await self.compaction.make_room(self._asked, limit, refusal)
+        return await self.compaction.make_room(self.requests.asked, limit, refusal)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
-        if self._asked is None:
+        if self.requests.asked is None:
             raise RuntimeError("a model was called before a request was made for it")
         self.telling.streams = True
-        return self._asked.provider.stream(request)
+        return self.requests.asked.provider.stream(request)
 
     def environment(self, call_id: str = "") -> Environment:
         """What tools work in, as of now.
@@ -330,10 +297,6 @@ class SessionHost:
 
     # --- what is read from the disk ---
 
-    async def library(self) -> RecipeLibrary:
-        """The recipes of the session's directory. Read on first use: a new session does not wait for it."""
-        return await self.recipes.library()
-
     def doubt_settings(self) -> None:
         """A turn failed for what the user may mend in a file: the next one reads the settings anew."""
         self._doubted = True
@@ -354,7 +317,7 @@ class SessionHost:
         # It knows the models by which it was asked last, and what has failed with them.
         self.__dict__.pop("compaction", None)
         former, self.models = self.models, self._made_models(self._services.models(settings))
-        self.settings, self._asked, self._doubted = settings, None, False
+        self.settings, self.requests.asked, self._doubted = settings, None, False
         if self._tasks is not None:
             self.models.run_in(self._tasks)
         await former.aclose()
@@ -385,23 +348,3 @@ class SessionHost:
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""
         return await read_instructions(self._directories, self.settings.home)
-
-    # --- requests ---
-
-    async def load(self) -> None:
-        """Have what a turn needs loaded, except an SDK: once, and in a worker thread, for which nobody waits that is
-        cancelled."""
-        if not self._loaded:
-            load_provider = partial(self.models.load, await self.models.name(self.model))
-            await anyio.to_thread.run_sync(load_for_a_turn, self.tools, load_provider, abandon_on_cancel=True)
-            self._loaded = True
-
-    async def prewarm(self) -> None:
-        """Load what the first request needs, except an SDK, so that the first prompt does not wait for it.
-
-        :raises AgentError: see `SessionModels.prewarm`.
-        """
-        await self.load()
-        _ = self.requests.definitions
-        _ = self.compaction
-        await self.models.prewarm(self.context.model)

@@ -8,15 +8,48 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
 
 from acp_agent.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
 
 _one_at_a_time = threading.Lock()
 """Sessions share the tools, and pydantic does not make one model's schema in two threads."""
 
 
-def load_for_a_turn(tools: ToolRegistry, load_provider: Callable[[], None]) -> None:
+class SessionLoading:
+    """Loads what one session's turns need, except an SDK."""
+
+    def __init__(self, host: SessionHost) -> None:
+        self._host = host
+        self._done = False
+
+    async def load(self) -> None:
+        """Have it loaded: once, and in a worker thread, for which nobody waits that is cancelled."""
+        if not self._done:
+            models = self._host.models
+            load_provider = partial(models.load, await models.name(self._host.model))
+            await anyio.to_thread.run_sync(_load_for_a_turn, self._host.tools, load_provider, abandon_on_cancel=True)
+            self._done = True
+
+    async def prewarm(self) -> None:
+        """Load it, and what the first request needs besides, so that the first prompt does not wait for it.
+
+        :raises AgentError: see `SessionModels.prewarm`.
+        """
+        await self.load()
+        _ = self._host.requests.definitions
+        _ = self._host.compaction
+        await self._host.models.prewarm(self._host.context.model)
+
+
+def _load_for_a_turn(tools: ToolRegistry, load_provider: Callable[[], None]) -> None:
     """Load it; run this in a thread.
 
     :param tools: those whose schemas a request holds.

@@ -265,7 +265,7 @@ class SessionManager:
 async def _prewarm(session: Session) -> None:
     await anyio.sleep(PREWARM_SECONDS)
     try:
-        await session.host.prewarm()
+        await session.host.loading.prewarm()
         await session.host.hooks.start()
     except Exception:
         # The prompt that needs it will say what is wrong, to somebody who can read it.

@@ -68,7 +68,7 @@ class Orders:
         :param last: the model that was used before, which writes where its window is larger.
         :raises RecipeError: see `_order`.
         """
-        recipe = (await self._host.library()).get(COMPACT)
+        recipe = (await self._host.recipes.library()).get(COMPACT)
         if recipe is None:
             return None
         order = await self._order(RecipeRun(recipe, wanted.instructions, ()), wanted, active)

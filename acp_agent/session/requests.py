@@ -1,4 +1,7 @@
-"""`SessionRequests`: a session's next request to a model, and how large it is."""
+"""`SessionRequests`: a session's next request to a model, how large it is, and for which model the last one was made.
+
+Does not send it, and decides nothing about compactions.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,15 @@ LIKELY = (0.6, 1.4)
 
 
 class SessionRequests:
-    """Makes and measures the requests of one session."""
+    """Makes and measures the requests of one session.
+
+    :ivar asked: the model that the last of them was made for; None before the first one, and where its provider may
+        have become another one since.
+    """
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
+        self.asked: ActiveModel | None = None
         self._defined: tuple[ToolRegistry, tuple[ToolDefinition, ...]] | None = None
 
     @property
@@ -42,6 +50,21 @@ class SessionRequests:
     def prefix_tokens(self) -> int:
         """Estimate of what stands before the messages."""
         return estimate_prefix(self._host.context.instructions, self.definitions)
+
+    def next(self, active: ActiveModel) -> ModelRequest:
+        """The live request, which is sent to this model."""
+        self.asked = active
+        return self.request(active)
+
+    def answered(self, answer: AssistantMessage, asked: Context) -> None:
+        """Learn what a model's answer says of its window.
+
+        :param asked: the context that it was asked with.
+        """
+        if self.asked is not None and answer.usage is not None:
+            models, name = self._host.models, self.asked.name
+            learned = models.learned(name).measures(answer.usage.prompt_tokens, self.estimate(asked))
+            models.learn(name, learned.accepts(answer.usage.total_tokens))
 
     def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
         """The live request.

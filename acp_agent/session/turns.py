@@ -76,7 +76,7 @@ class SessionTurns:
         prompted = self._host.context.prompted
         try:
             await self._open_turn()
-            await self._host.load()
+            await self._host.loading.load()
             if says_anything(ticket.parts) and not ticket.cancelled and not await self._host.trust.settle():
                 await self._log_unasked(ticket.parts)
                 return "cancelled"
@@ -126,7 +126,7 @@ class SessionTurns:
             await host.models.begin_turn()
             host.recipes.doubt()
             # Only who names a recipe waits for them.
-            run = recipe_run(await host.library(), parts) if command_words(parts) else None
+            run = recipe_run(await host.recipes.library(), parts) if command_words(parts) else None
         except Exception:
             # Whatever is wrong with the settings or the recipes, the prompt is kept.
             await self._take(UserPrompted(new_id("msg"), parts, sent=()))
