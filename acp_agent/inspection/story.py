@@ -26,8 +26,8 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
-from acp_agent.inspection.blocks import blocks_after, blocks_before
+from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall
+from acp_agent.inspection.compactions import cost_of, finished, title_of, unfinished
 from acp_agent.inspection.telling import told_of
 from acp_agent.inspection.texts import arguments_text, first_line, listed, message_text, parts_text
 from acp_agent.inspection.views import (
@@ -168,31 +168,18 @@ class Story:
             case ContextRestored():
                 self._restored(logged, event)
             case CompactionFailed():
-                cost = _cost(event.usage)
-                self._compacted(
-                    logged,
-                    Compaction(
-                        self._next_compaction(),
-                        event.compaction_id,
-                        logged.seq,
-                        logged.at,
-                        event.trigger,
-                        event.status,
-                        cost=cost,
-                        error=event.error or "",
-                    ),
-                )
+                self._compacted(logged, unfinished(self._next_compaction(), logged, event))
             case SummaryDropped():
-                self._add(logged, "note", "A summary that was prepared was not used", cost=_cost(event.usage))
+                self._add(logged, "note", "A summary that was prepared was not used", cost=cost_of(event.usage))
             case _:
                 if isinstance(event, SessionForked):
                     self._spent_elsewhere()
                 told = told_of(event)
-                cost = _cost(event.usage) if isinstance(event, TitleChanged) else 0.0
+                cost = cost_of(event.usage) if isinstance(event, TitleChanged) else 0.0
                 self._add(logged, told.kind, told.title, *told.parts, cost=cost)
 
     def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
-        turn, cost = self._turns[-1], _cost(message.usage)
+        turn, cost = self._turns[-1], cost_of(message.usage)
         if message.usage is not None:
             usage = message.usage
             self._steps.append(
@@ -250,36 +237,8 @@ class Story:
         )
 
     def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
-        receipt = swap.receipt
-        notes = list(receipt.notes)
-        if receipt.unverified:
-            notes.insert(0, f"Not found in the conversation: {', '.join(receipt.unverified)}")
-        if receipt.missing:
-            notes.insert(0, f"Sections that the summary lacks: {', '.join(receipt.missing)}")
-        self._compacted(
-            logged,
-            Compaction(
-                self._next_compaction(),
-                swap.compaction_id,
-                logged.seq,
-                logged.at,
-                swap.trigger,
-                "completed",
-                swap.strategy,
-                swap.recipe,
-                swap.tokens_before,
-                swap.tokens_after,
-                receipt.seconds,
-                receipt.waited,
-                receipt.requests,
-                receipt.cached,
-                _cost(swap.usage),
-                notes=tuple(notes),
-                before=blocks_before(before, swap),
-                after=blocks_after(self._context, swap),
-            ),
-            *((Part("Summary", swap.summary),) if swap.summary else ()),
-        )
+        compaction = finished(self._next_compaction(), logged, swap, before, self._context)
+        self._compacted(logged, compaction, *((Part("Summary", swap.summary),) if swap.summary else ()))
 
     def _restored(self, logged: LoggedEvent, event: ContextRestored) -> None:
         self._compactions = [
@@ -294,18 +253,15 @@ class Story:
         index = len(self._compactions)
         self._compactions.append(compaction)
         if compaction.status == "completed":
-            title = f"Compaction {compaction.number}: {compaction.tokens_before:,} → {compaction.tokens_after:,} tokens"
             for tokens in (compaction.tokens_before, compaction.tokens_after):
                 self._point(logged, tokens, "compacted", compaction=index)
-        else:
-            title = f"Compaction {compaction.number} {compaction.status}"
         if compaction.error:
             parts = (*parts, Part("Error", compaction.error))
         item = Item(
             logged.seq,
             logged.at,
             "compaction",
-            title,
+            title_of(compaction),
             parts,
             compaction.status,
             round(compaction.seconds * 1000) or None,
@@ -366,7 +322,3 @@ class Story:
 def prompt_tokens(step: Step) -> int:
     """All that was sent with a step, cached or not."""
     return step.input + step.cache_read + step.cache_write
-
-
-def _cost(usage: Usage | None) -> float:
-    return usage.cost if usage is not None and usage.cost is not None else 0.0
