@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.compaction.invariants import unanswered_from
-from acp_agent.compaction.shortening import LeftOut, Rewrite, is_image
+from acp_agent.compaction.left_out import LeftOut, is_image
+from acp_agent.compaction.shortening import Rewrite
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,

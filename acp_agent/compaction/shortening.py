@@ -1,9 +1,8 @@
 """Giants made shorter where they stand: a long pasted message, a huge result, the text that a call writes.
 
-A piece keeps its beginning and its end, and a line in its middle says how much was left out and where all of it can be
-read. Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a
-provider's own form, which is signed. Summaries are left alone, ours and a provider's: they hold what must stay word
-for word.
+Owns which messages are made shorter, by how much, and what of each; how a text is cut, `left_out` knows. Ids, order,
+the names of tools and the pairing of calls and results never change, nor does thinking in a provider's own form, which
+is signed. Summaries are left alone, ours and a provider's: they hold what must stay word for word.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import TypeAlias
 
 from acp_agent.compaction.estimate import (
@@ -21,6 +19,7 @@ from acp_agent.compaction.estimate import (
     MESSAGE_TOKENS,
     estimate_message,
 )
+from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle, cut_said, is_image
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import Rewritten
@@ -50,52 +49,10 @@ Rewrite: TypeAlias = Rewritten
 
 FLOOR_TOKENS = 96
 """No message is made smaller than this to fit a budget."""
-SHORTEST_PIECE = 192
-"""Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
-HEAD_SHARE = 2 / 3
-_RULES = "\n\n[Rules that stand in the part that was left out:]\n"
-SNAP_SHARE = 1 / 4
-"""Of a head or tail, given up so that it ends at the end of a line."""
 GRAIN = 16
 """Characters by which a text may be shorter than it would have to be."""
 COLLAPSED = "shortened"
 """The one argument of a call whose own could not be kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Says what is missing from an entry of the log.
-
-    :ivar seq: of the entry.
-    :ivar recall: whether the model has the `recall` tool to read it with.
-    """
-
-    seq: int
-    recall: bool
-
-    @property
-    def where(self) -> str:
-        """Where the whole of it is; empty where the model cannot get at it."""
-        return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
-
-    def middle(self, text: str) -> str:
-        """The line in place of this text."""
-        lines = text.count("\n")
-        counted = f" ({lines:,} lines)" if lines else ""
-        return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
-
-    def image(self, part: Image | Resource) -> str:
-        """The line in place of an image."""
-        named = f" {part.uri[:80]}" if part.uri else ""
-        return f"[image{named} left out{self.where}]"
-
-    def sound(self) -> str:
-        """The line in place of a sound."""
-        return f"[sound left out{self.where}]"
-
-    def file(self, part: Resource) -> str:
-        """The line in place of a binary file."""
-        return f"[file {part.uri[:80]} left out{self.where}]"
 
 
 def fit(
@@ -142,60 +99,6 @@ def apply_rewrites(entries: Iterable[Entry], rewrites: Iterable[Rewrite]) -> tup
     return tuple(
         replace(entry, message=new[entry.seq]) if entry.seq in new and not entry.summary else entry for entry in entries
     )
-
-
-def is_image(part: object) -> bool:
-    """Whether the model may see a picture in this part."""
-    if isinstance(part, Resource):
-        return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
-    return isinstance(part, Image)
-
-
-def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
-    """A text of at most so many characters, its middle replaced by a line about it; as it is where that is no gain.
-
-    :param limit: at least `SHORTEST_PIECE`.
-    """
-    if len(text) <= limit:
-        return text
-    room = limit - len(left_out.middle(text)) - 2
-    head = text[: max(0, int(room * HEAD_SHARE))]
-    tail = text[len(text) - max(0, room - len(head)) :]
-    end = head.rfind("\n") + 1
-    if end > len(head) * (1 - SNAP_SHARE):
-        head = head[:end]
-    begin = tail.find("\n") + 1
-    if 0 < begin < len(tail) * SNAP_SHARE:
-        tail = tail[begin:]
-    line = left_out.middle(text[len(head) : len(text) - len(tail)])
-    shorter = "\n".join(piece for piece in (head.removesuffix("\n"), line, tail) if piece)
-    return shorter if len(shorter) < len(text) else text
-
-
-def cut_said(text: str, limit: int, left_out: LeftOut, typed: str | None = None) -> str:
-    """`cut_middle` for what the user said: rules that they state in the middle stay, word for word.
-
-    :param typed: what of the text the user typed; all of it where not given.
-    """
-    if len(text) <= limit:
-        return text
-    rules = _rules(text) if typed is None else [rule for rule in _rules(typed) if rule in text]
-    reserve = min(limit // 2, sum(len(rule) + 3 for rule in rules) + len(_RULES))
-    shorter = cut_middle(text, limit - reserve if rules else limit, left_out)
-    kept: list[str] = []
-    room = reserve - len(_RULES)
-    for rule in rules:
-        if rule not in shorter and room >= len(rule) + 3:
-            kept.append(f"- {rule}")
-            room -= len(rule) + 3
-    return f"{shorter}{_RULES}" + "\n".join(kept) if kept else shorter
-
-
-@lru_cache(maxsize=16)
-def _rules(text: str) -> tuple[str, ...]:
-    from acp_agent.compaction.rules import stated_rules
-
-    return stated_rules(text)
 
 
 def _rewrite(entry: Entry, tokens: int, recall: bool) -> Rewrite | None:

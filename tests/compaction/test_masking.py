@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.invariants import unanswered_from
+from acp_agent.compaction.left_out import is_image
 from acp_agent.compaction.masking import MASKED, is_masked, mask_images, plan_mask
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites, is_image
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
