@@ -36,15 +36,11 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.forms import (
-    MAX_THRESHOLD,
-    Dollars,
     HeaderName,
     HeaderValue,
     ModelName,
     ProviderName,
     ServerName,
-    ShareOrOff,
-    StrategyName,
     Thinking,
     Tokens,
     Url,
@@ -52,12 +48,10 @@ from acp_agent.config.forms import (
 )
 from acp_agent.config.hook_section import Hooks, Section
 from acp_agent.config.mcp_section import McpServerSection
+from acp_agent.config.model_section import CompactionSection, ModelSection, choices_of
 from acp_agent.config.settings import (
     MODES,
-    CompactionChoices,
     Mode,
-    ModelPrices,
-    ModelSettings,
     ProviderKind,
     ProviderSettings,
     Remember,
@@ -87,77 +81,6 @@ def _project_mode(value: object, info: ValidationInfo) -> object:
 
 
 UsersAlone = Annotated[SkipJsonSchema[None], BeforeValidator(_users_alone)]
-
-
-class CompactionSection(Section):
-    """`compaction` and `models.*.compaction`. That `prepare` is lower than `threshold` is seen in `checks`, since the
-    two may come from different layers."""
-
-    auto: bool | None = Field(default=None, description="`false`: only `/compact` compacts; left out: `true`")
-    threshold: Annotated[float, Field(ge=0.1, le=MAX_THRESHOLD)] | None = Field(
-        default=None,
-        description="share of the usable window from which on the context is compacted; left out: `0.8`",
-    )
-    prepare: ShareOrOff = Field(
-        default=None,
-        description="share of the usable window from which on a summary is prepared in the background, so that you do "
-        "not wait for it; `off` prepares none. Must be lower than `threshold`; left out: `0.7`",
-    )
-    target: Annotated[float, Field(ge=0.05, le=0.9)] | None = Field(
-        default=None,
-        description="share of the whole window that a compaction has to get below; left out: the recipe's, else `0.5`",
-    )
-    strategy: StrategyName | None = Field(
-        default=None,
-        description="how it is done; a name that no [strategy](strategies.md) has is an error; left out: the recipe's, "
-        "else `summary`",
-    )
-    model: ModelName | None = Field(
-        default=None, description="the model that writes summaries; left out: the recipe's, else the session's"
-    )
-
-    def choices(self) -> CompactionChoices:
-        """As plain data."""
-        return CompactionChoices(
-            auto=self.auto,
-            threshold=self.threshold,
-            prepare=self.prepare,
-            target=self.target,
-            strategy=self.strategy,
-            model=self.model,
-        )
-
-
-class PricesSection(Section):
-    """`models.*.prices`: US dollars for a million tokens."""
-
-    input: Dollars | None = Field(default=None, description="what is read and was in no cache")
-    cached_input: Dollars | None = Field(default=None, description="what is read from the provider's cache")
-    cache_write: Dollars | None = Field(default=None, description="what is written into it")
-    output: Dollars | None = Field(default=None, description="what the model writes")
-
-
-class ModelSection(Section):
-    """`models.*`."""
-
-    context_window: Tokens | None = Field(
-        default=None, description="tokens, where neither the provider nor the built-in table says"
-    )
-    max_output_tokens: Tokens | None = Field(default=None, description="tokens of one answer")
-    prices: PricesSection | None = Field(default=None, description="US dollars for a million tokens")
-    compaction: CompactionSection | None = Field(
-        default=None, description="[as below](#compaction), for this model alone; what it leaves out holds from there"
-    )
-
-    def settings(self) -> ModelSettings:
-        """As plain data."""
-        prices = self.prices or PricesSection()
-        return ModelSettings(
-            context_window=self.context_window,
-            max_output_tokens=self.max_output_tokens,
-            prices=ModelPrices(**prices.model_dump()),
-            compaction=_choices(self.compaction),
-        )
 
 
 class ProviderSection(Section):
@@ -261,7 +184,7 @@ class SharedKeys(Section):
             context_window=_or(self.context_window, below.context_window),
             max_output_tokens=_or(self.max_output_tokens, below.max_output_tokens),
             shell_timeout=_or(self.shell_timeout, below.shell_timeout),
-            compaction_choices=_choices(self.compaction).over(below.compaction_choices),
+            compaction_choices=choices_of(self.compaction).over(below.compaction_choices),
         )
 
 
@@ -350,10 +273,6 @@ class ProjectFile(SharedKeys):
             max_turn_requests=min(_or(self.max_turn_requests, below.max_turn_requests), below.max_turn_requests),
             max_turn_cost=min(costs, default=None),
         )
-
-
-def _choices(section: CompactionSection | None) -> CompactionChoices:
-    return section.choices() if section else CompactionChoices()
 
 
 def _or(value: T | None, below: T) -> T:
