@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from itertools import chain
@@ -20,18 +20,14 @@ from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE, project_dir, user_
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
-from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Router
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, secrets_of, start_logging
-from acp_agent.server.agent import Agent
-from acp_agent.server.face import to_rpc_error
+from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.versions import spoken_versions
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
-from acp_agent.session.manager import SessionManager
 from acp_agent.session.services import Services
 from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.storage.store import SessionStore
@@ -207,22 +203,86 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """
     env = os.environ
     start_logging_at_home(env)
-    transport = _recorded(claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread), env, handshake)
-    async with _sessions(env) as open_manager, anyio.create_task_group() as tasks:
-        agent = Agent(open_manager, partial(spoken_versions, env))
-        if handshake.params is not None:
-            agent.initialized(handshake.params, handshake.version)
-        router = Router()
-        agent.register(router)
-        peer = Peer(transport, router, error_mapper=to_rpc_error)
-        agent.connect(peer)
-        tasks.start_soon(_close_on_signal, peer)
-        tasks.start_soon(_stop_at_the_end, peer, agent)
-        await peer.run()
+    transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
+    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+        client = connection(transport, database, env, handshake, database.hurry)
+        tasks.start_soon(_close_on_signal, client)
+        await client.run()
         tasks.cancel_scope.cancel()
 
 
-def _recorded(transport: Transport, env: Mapping[str, str], handshake: Handshake) -> Transport:
+class SessionsDatabase:
+    """The user's sessions, opened with the first request that needs them, so that a broken home is that request's
+    error; made by `sessions_database`.
+
+    :param env: environment variables.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._opening = anyio.Lock()
+        self._store: SqliteStore | None = None
+
+    async def store(self) -> SqliteStore:
+        """The open store.
+
+        :raises AgentError: see `open_database`.
+        """
+        async with self._opening:
+            if self._store is None:
+                self._store = await open_database(self._env)
+            return self._store
+
+    def hurry(self) -> None:
+        """Have everything end soon, since the process does."""
+        sys.setswitchinterval(SWITCH_SECONDS)
+        if not any(isinstance(finder, _NothingMore) for finder in sys.meta_path):
+            sys.meta_path.insert(0, _NothingMore())
+        if self._store is not None:
+            self._store.hurry()
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        if self._store is not None:
+            await self._store.aclose()
+
+
+@asynccontextmanager
+async def sessions_database(env: Mapping[str, str]) -> AsyncGenerator[SessionsDatabase]:
+    """What the connections of this process share; closed behind the last of them.
+
+    :param env: environment variables.
+    """
+    database = SessionsDatabase(env)
+    try:
+        yield database
+    finally:
+        with anyio.CancelScope(shield=True):
+            await database.aclose()
+
+
+def connection(
+    transport: Transport,
+    database: SessionsDatabase,
+    env: Mapping[str, str],
+    handshake: Handshake | None = None,
+    at_the_end: Callable[[], None] | None = None,
+) -> Connection:
+    """One client at the other end of a transport, of which everything is written down where the user wants that.
+
+    :param env: environment variables.
+    :param handshake: what became of the first line, where somebody has read it already.
+    :param at_the_end: called as soon as the client has gone.
+    """
+
+    async def services() -> Services:
+        return build_services(await database.store(), env)
+
+    recorded = _recorded(transport, env, handshake)
+    return Connection(recorded, services, partial(spoken_versions, env), handshake, at_the_end)
+
+
+def _recorded(transport: Transport, env: Mapping[str, str], handshake: Handshake | None) -> Transport:
     """The transport, with everything that goes over it written down where the user wants that."""
     if not records_wire(env):
         return transport
@@ -232,7 +292,7 @@ def _recorded(transport: Transport, env: Mapping[str, str], handshake: Handshake
         log = WireLog(ensure_private_dir(home_dir(env)) / WIRE, secrets_of(env))
     except ConfigError:
         return transport
-    if handshake.exchange is not None:
+    if handshake is not None and handshake.exchange is not None:
         log.note("in", handshake.exchange[0])
         log.note("out", handshake.exchange[1])
     return RecordingTransport(transport, log)
@@ -249,31 +309,6 @@ def records_wire(env: Mapping[str, str]) -> bool:
         return False
 
 
-@asynccontextmanager
-async def _sessions(env: Mapping[str, str]) -> AsyncGenerator[Callable[[], Awaitable[SessionManager]]]:
-    """Opens the store with the first request that needs it, so that a broken home is that request's error; ends every
-    session, then closes the store."""
-    store: SqliteStore | None = None
-    try:
-        async with anyio.create_task_group() as tasks:
-
-            async def open_manager() -> SessionManager:
-                nonlocal store
-                store = await open_database(env)
-                return SessionManager(build_services(store, env), tasks)
-
-            try:
-                yield open_manager
-            finally:
-                if store is not None:
-                    store.hurry()
-                tasks.cancel_scope.cancel()
-    finally:
-        if store is not None:
-            with anyio.CancelScope(shield=True):
-                await store.aclose()
-
-
 def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
     """Log to the user's home of the agent, which is made private before anything is put into it.
 
@@ -286,14 +321,6 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
         return None
 
 
-async def _stop_at_the_end(peer: Peer, agent: Agent) -> None:
-    """End the turns while the editor is given a moment to read what is left."""
-    await peer.ended.wait()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    sys.meta_path.insert(0, _NothingMore())
-    agent.disconnected()
-
-
 class _NothingMore:
     """Keeps other threads from loading modules, once the editor has gone: one that loads an SDK, a thousand of them,
     would hold the interpreter again and again while the sessions are being closed."""
@@ -303,7 +330,7 @@ class _NothingMore:
             raise ImportError(f"{name} is not loaded any more: the agent is ending", name=name)
 
 
-async def _close_on_signal(peer: Peer) -> None:
+async def _close_on_signal(client: Connection) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for _ in signals:
-            peer.close()
+            client.close()

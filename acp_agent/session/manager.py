@@ -212,8 +212,7 @@ class SessionManager:
         remove_originals(self._services.home, session_id)
 
     def stop(self) -> None:
-        """Let every session end, since the process does; the task group tells when they have."""
-        self._services.store.hurry()
+        """Let every session end, since nobody is there any more; the task group tells when they have."""
         for session in self._open.values():
             session.stop()
 
