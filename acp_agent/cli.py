@@ -118,6 +118,23 @@ def build_parser() -> argparse.ArgumentParser:
         "given",
     )
 
+    serve = commands.add_parser("serve", help="serve clients over WebSocket and streamable HTTP, several at once")
+    serve.add_argument(
+        "--websocket",
+        "--http",
+        dest="address",
+        default=_ADDRESS,
+        metavar="HOST:PORT",
+        help="where to listen, for both transports, whichever name it is given by; port 0 stands for any that is free. "
+        f"`{_ADDRESS}` where none is given; one that is not loopback needs a token",
+    )
+    serve.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the token that clients have to send is in this file; it may be in the environment as `ACP_AGENT_TOKEN` "
+        "instead",
+    )
+
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")
     inspect.add_argument("session", nargs="?", metavar="SESSION", help=_SESSION)
     where = inspect.add_mutually_exclusive_group()

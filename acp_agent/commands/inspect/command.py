@@ -15,7 +15,7 @@ import anyio
 from acp_agent.app import open_database
 from acp_agent.commands.choosing import chosen_session
 from acp_agent.commands.inspect.data import Texts, page_data
-from acp_agent.commands.inspect.live import Address, serve
+from acp_agent.commands.inspect.live import loopback_address, serve
 from acp_agent.commands.inspect.page import MARK, html_page
 from acp_agent.commands.inspect.plot import plot
 from acp_agent.commands.safe import safe_for
@@ -37,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: there is no such session, the file is somebody else's, or the address is not on loopback.
     """
     env = os.environ
-    address = Address.read(arguments.serve) if arguments.serve is not None else None
+    address = loopback_address(arguments.serve) if arguments.serve is not None else None
     store = await open_database(env)
     try:
         record = await chosen_session(store, arguments.session)

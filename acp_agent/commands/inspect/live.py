@@ -6,16 +6,15 @@ can have its name point here), and its address has a word in it that other users
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
-from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Protocol
 
 import anyio
 from anyio.abc import SocketStream, TaskStatus
 
+from acp_agent.commands.addresses import Address
 from acp_agent.errors import AgentError
 
 _POLL_SECONDS = 0.5
@@ -50,41 +49,18 @@ class Followed(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen; `port` 0 stands for any that is free."""
+def loopback_address(text: str) -> Address:
+    """From `HOST:PORT`, `HOST` or `PORT`.
 
-    host: str
-    port: int
-
-    @classmethod
-    def read(cls, text: str) -> Address:
-        """From `HOST:PORT`, `HOST` or `PORT`.
-
-        :raises AgentError: it is no address of loopback.
-        """
-        host, colon, port = text.rpartition(":")
-        if text.isdecimal():
-            host, port = "127.0.0.1", text
-        elif not colon or text.endswith("]"):
-            host, port = text, "0"
-        host = host.removeprefix("[").removesuffix("]")
-        if not port.isdecimal() or int(port) > 65_535:
-            raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080.")
-        try:
-            ours = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            ours = False
-        if not ours:
-            raise AgentError(
-                f"{host!r} is not on loopback. A session is shown to this machine alone: use 127.0.0.1, and "
-                "forward the port with ssh for another."
-            )
-        return cls("127.0.0.1" if host == "localhost" else host, int(port))
-
-    def url(self, port: int) -> str:
-        """The address that a browser opens."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}/"
+    :raises AgentError: it is no address of loopback.
+    """
+    address = Address.read(text)
+    if not address.is_loopback:
+        raise AgentError(
+            f"{address.host!r} is not on loopback. A session is shown to this machine alone: use 127.0.0.1, and "
+            "forward the port with ssh for another."
+        )
+    return address
 
 
 async def serve(
@@ -103,7 +79,7 @@ async def serve(
     async with listener:
         port = int(listener.extra(anyio.abc.SocketAttribute.local_port))
         hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]", address.host)}
-        task_status.started(f"{address.url(port)}{word}/")
+        task_status.started(f"http://{address.authority(port)}/{word}/")
         await listener.serve(_Site(f"/{word}/", hosts, followed).answer)
 
 

@@ -1,0 +1,132 @@
+"""`acp-agent serve`: the agent for clients that connect over HTTP or WebSocket, until ctrl-c."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.app import SessionsDatabase, connection, sessions_database, start_logging_at_home
+from acp_agent.commands.addresses import Address
+from acp_agent.commands.terminal import aside
+from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.jsonrpc.stdio import Transport
+from acp_agent.server.connection import Connection
+from acp_agent.server.web.clients import Clients
+from acp_agent.server.web.endpoint import PATH, Endpoint
+from acp_agent.server.web.gate import Gate
+from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
+
+TOKEN_VARIABLE = "ACP_AGENT_TOKEN"
+MIN_TOKEN = 16
+"""Characters; shorter ones can be guessed."""
+ENDING_SECONDS = 5.0
+"""For the ends of all sessions, each of which has its own limits."""
+CLOSING_SECONDS = 1.0
+"""For the rest: a client may not read what it is told last."""
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Serve until this is cancelled.
+
+    :returns: 0.
+    :raises AgentError: it cannot listen there, may not without a token, or the token is of no use.
+    """
+    env = os.environ
+    address, token = Address.read(arguments.address), read_token(arguments.token_file, env)
+    if token is None and not address.is_loopback:
+        raise AgentError(
+            f"{address.host} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
+            f"file (--token-file FILE) or as {TOKEN_VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
+        )
+    check_installed()
+    start_logging_at_home(env)
+    listening = listening_socket(address.host, address.port)
+    authority = address.authority(listening.getsockname()[1])
+    ended = anyio.Event()
+
+    async def until_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+        tasks.start_soon(until_cancelled)
+        # What runs here is ended in its own order.
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as serving:
+
+                def begin(transport: Transport) -> Connection:
+                    return connection(transport, database, env)
+
+                async def listen() -> None:
+                    await serve_http(listening, endpoint, closed.wait)
+                    ended.set()
+                    gone.set()
+
+                clients = Clients(begin, serving)
+                endpoint = Endpoint(Gate(token, address.host), clients, lambda id: _is_stored(database, id))
+                closed, gone = anyio.Event(), anyio.Event()
+                serving.start_soon(listen)
+                aside(f"Serving ACP at http://{authority}{PATH} and ws://{authority}{PATH}. Ctrl-c ends it.")
+                if token is None:
+                    aside("Without a token, every user of this machine can connect.")
+                await ended.wait()
+                await _end(database, clients, serving, closed, gone)
+        tasks.cancel_scope.cancel()
+    return 0
+
+
+def read_token(file: str | None, env: MutableMapping[str, str]) -> str | None:
+    """What clients have to know; None where nothing is said of it. The variable is taken out of the environment, so
+    that no command of the agent finds it there.
+
+    :param file: the file that has it.
+    :param env: environment variables.
+    :raises AgentError: the file cannot be read, or what is there is no token.
+    """
+    said, where = env.pop(TOKEN_VARIABLE, None), TOKEN_VARIABLE
+    if file is not None:
+        where = file
+        try:
+            said = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise AgentError(f"The token in {file} cannot be read ({reason}).") from None
+    if said is None:
+        return None
+    token = said.strip()
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise AgentError(
+            f"{where} has no token that can be used: it takes at least {MIN_TOKEN} letters, digits and signs without "
+            "spaces, as `openssl rand -hex 32` makes them."
+        )
+    return token
+
+
+async def _end(
+    database: SessionsDatabase, clients: Clients, serving: TaskGroup, closed: anyio.Event, gone: anyio.Event
+) -> None:
+    """The sessions first, then what clients are connected by."""
+    database.hurry()
+    with anyio.move_on_after(ENDING_SECONDS):
+        await clients.close()
+    closed.set()
+    with anyio.move_on_after(CLOSING_SECONDS):
+        await gone.wait()
+    serving.cancel_scope.cancel()
+
+
+async def _is_stored(database: SessionsDatabase, session_id: str) -> bool:
+    try:
+        await (await database.store()).record(session_id)
+    except SessionNotFoundError:
+        return False
+    except AgentError:
+        return True  # whoever opens it is told what is wrong
+    return True

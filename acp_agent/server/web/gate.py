@@ -1,0 +1,88 @@
+"""`Gate`: who may come in.
+
+With a token, whoever knows it. Without one, which is for loopback alone, only programs of this machine: a web page can
+make a browser connect to loopback, also under a name of its own that it has point there (DNS rebinding), so names other
+than loopback's are refused, and so is what pages of other origins ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hmac import compare_digest
+from urllib.parse import urlsplit
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class Headers:
+    """The headers of a request, by their names in lower case.
+
+    :param pairs: as they came.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+
+    def get(self, name: str) -> str | None:
+        """The value; None where there is none, or more than one, of which nobody could say which one counts."""
+        values = self._values.get(name, [])
+        return values[0] if len(values) == 1 else None
+
+    def has(self, name: str) -> bool:
+        """Whether there is any."""
+        return name in self._values
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not answered.
+
+    :ivar status: of HTTP.
+    :ivar sentence: for the person at the other end.
+    """
+
+    status: int
+    sentence: str
+
+
+class Gate:
+    """:param token: what a client has to know; None for whoever can reach loopback.
+    :param host: the name or address that is listened on.
+    """
+
+    def __init__(self, token: str | None, host: str) -> None:
+        self._token = None if token is None else token.encode()
+        self._names = {*LOOPBACK_NAMES, host.lower()}
+
+    def refusal(self, headers: Headers) -> Refusal | None:
+        """Why a request with these headers is refused; None where it is not."""
+        if self._token is not None:
+            return None if self._knows_token(headers) else Refusal(401, "Send the token: Authorization: Bearer TOKEN.")
+        host = headers.get("host") or ""
+        if _name(host) not in self._names:
+            return Refusal(421, "This is no name of this server: use localhost, or set a token.")
+        if headers.has("origin") and _authority(headers.get("origin") or "") != host.lower():
+            return Refusal(403, "Pages of other origins may not connect: set a token.")
+        return None
+
+    def _knows_token(self, headers: Headers) -> bool:
+        scheme, _, token = (headers.get("authorization") or "").partition(" ")
+        known = compare_digest(token.strip().encode(), self._token or b"")
+        return known and scheme.lower() == "bearer"
+
+
+def _name(host: str) -> str:
+    """A `Host` without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _authority(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,109 @@
+"""`Streams`: what waits for a client that fetches it, stream by stream. Bounded: who puts something in waits for room.
+
+Owns the order within a stream and who reads it. Does not know what a message says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Self
+
+import anyio
+
+MAX_WAITING_BYTES = 16 * 1024 * 1024
+"""Of all streams of one connection together; one more message may go beyond it."""
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.messages: deque[bytes] = deque()
+        self.changed = anyio.Event()
+        self.is_read = False
+
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+class Streams:
+    """The streams of one connection: None is the connection's own, the others are sessions'.
+
+    :param max_bytes: what may wait in all of them together.
+    :ivar readers: how many of them are being read.
+    """
+
+    def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._streams: dict[str | None, _Stream] = {}
+        self._bytes = 0
+        self._closed = False
+        self._room = anyio.Event()
+        self.readers = 0
+
+    async def put(self, session_id: str | None, message: bytes) -> None:
+        """Put a message into a stream, which need not be read yet.
+
+        :raises anyio.ClosedResourceError: after `close`.
+        """
+        while self._bytes >= self._max_bytes and not self._closed:
+            self._room = anyio.Event()
+            await self._room.wait()
+        if self._closed:
+            raise anyio.ClosedResourceError
+        stream = self._streams.setdefault(session_id, _Stream())
+        stream.messages.append(message)
+        self._bytes += len(message)
+        stream.wake()
+
+    def reader(self, session_id: str | None) -> Reader | None:
+        """Begin to read a stream; None where it is being read already."""
+        stream = self._streams.setdefault(session_id, _Stream())
+        if stream.is_read:
+            return None
+        stream.is_read = True
+        self.readers += 1
+        return Reader(self, session_id, stream)
+
+    def close(self) -> None:
+        """Nothing more is put in; who reads gets what is there, and then the end."""
+        self._closed = True
+        self._room.set()
+        for stream in self._streams.values():
+            stream.wake()
+
+    async def take(self, stream: _Stream) -> bytes | None:
+        """For `Reader`."""
+        while not stream.messages:
+            if self._closed:
+                return None
+            await stream.changed.wait()
+        message = stream.messages.popleft()
+        self._bytes -= len(message)
+        self._room.set()
+        return message
+
+    def leave(self, session_id: str | None, stream: _Stream) -> None:
+        """For `Reader`."""
+        stream.is_read = False
+        self.readers -= 1
+        if not stream.messages:
+            self._streams.pop(session_id, None)
+
+
+class Reader:
+    """Reads one stream, and nobody else does meanwhile; a context manager."""
+
+    def __init__(self, streams: Streams, session_id: str | None, stream: _Stream) -> None:
+        self._streams = streams
+        self._session_id = session_id
+        self._stream = stream
+
+    async def next(self) -> bytes | None:
+        """The next message; None at the end. A message that was taken is not given again."""
+        return await self._streams.take(self._stream)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._streams.leave(self._session_id, self._stream)
