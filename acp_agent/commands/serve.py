@@ -8,6 +8,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from acp_agent.app import SessionsDatabase, connection, sessions_database, start_logging_at_home
@@ -79,6 +80,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 await ended.wait()
                 await _end(database, clients, serving, closed, gone)
         tasks.cancel_scope.cancel()
+    await anyio.lowlevel.checkpoint()  # where it is cancelled, it ends like that
     return 0
 
 

@@ -1,0 +1,141 @@
+"""An agent that serves over the network, as a real process, and clients of it.
+
+    async with serving(tmp_path, env=server.env()) as served:
+        async with connected_agent(home=tmp_path / "editor", argv=served.argv("ws"), …) as agent: …   # as on stdio
+        response = await served.http.post(…)                                                      # or by hand
+
+Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints a traceback, or leaves a
+process behind. Imports nothing of acp_agent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+import httpx2
+
+from support import forked
+from support.checkout import REPOSITORY
+from support.processes import marked, outlive
+from support.waiting import Changes
+
+BRIDGE = Path(__file__).with_name("bridge.py")
+MARK = "ACP_AGENT_TEST_MARK"
+END_SECONDS = 8.0
+JSON = {"Content-Type": "application/json"}
+GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+
+
+class Served:
+    """:ivar port: where it listens.
+    :ivar http: a client of HTTP/1.1 for the endpoint.
+    """
+
+    def __init__(self, process: forked.Started, port: int, token: str | None) -> None:
+        self.process = process
+        self.port = port
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20)
+
+    def url(self, scheme: str) -> str:
+        """The endpoint; `ws`, `http` or, for HTTP/1.1, `http1`."""
+        return f"{scheme}://127.0.0.1:{self.port}/acp"
+
+    def argv(self, scheme: str) -> list[str]:
+        """An agent on stdin and stdout that is in truth this one, for `start_agent`."""
+        return [sys.executable, "-P", str(BRIDGE), self.url(scheme)]
+
+    async def post(self, message: Any, **headers: str) -> httpx2.Response:
+        """POST a message to the endpoint.
+
+        :param headers: `connection` and `session`, and others with their names.
+        """
+        names = {"connection": "Acp-Connection-Id", "session": "Acp-Session-Id"}
+        named = {names.get(name, name): value for name, value in headers.items()}
+        return await self.http.post("/acp", json=message, headers=named)
+
+    async def greet(self) -> str:
+        """Begin a connection; its id."""
+        response = await self.post(GREETING)
+        assert response.status_code == 200, response.text
+        return response.headers["Acp-Connection-Id"]
+
+
+@asynccontextmanager
+async def serving(
+    home: Path, *words: str, env: Mapping[str, str] | None = None, token: str | None = None, ends: bool = True
+) -> AsyncGenerator[Served, None]:
+    """Serve with the state that `start_agent` has in `home`.
+
+    :param words: arguments; by default those for any free port of loopback.
+    :param token: set as the token.
+    :param ends: whether it is ended here, by SIGTERM.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    mark = uuid4().hex
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8", MARK: mark}
+    environment |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state"), **(env or {})}
+    environment |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    if token is not None:
+        environment["ACP_AGENT_TOKEN"] = token
+    words = words or ("--websocket", "127.0.0.1:0")
+    process = forked.start("acp_agent", ["serve", *words], cwd=home, env=environment)
+    said, changes = bytearray(), Changes()
+
+    async def read() -> None:
+        assert process.stderr is not None
+        while chunk := await anyio.to_thread.run_sync(os.read, process.stderr.fileno(), 65_536, abandon_on_cancel=True):
+            said.extend(chunk)
+            changes.notify()
+
+    def port() -> str | None:
+        found = re.search(r"Serving ACP at http://\S+:(\d+)/acp", said.decode())
+        return None if found is None else found[1]
+
+    failure: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            found = await changes.until(port, 20, lambda: f"where it serves: {said.decode()}")
+            served = Served(process, int(found), token)
+            try:
+                async with served.http:
+                    yield served
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:  # a task group would wrap it
+                failure = error
+            with anyio.CancelScope(shield=True):
+                if ends:
+                    process.send_signal(signal.SIGTERM)
+                with anyio.move_on_after(END_SECONDS):
+                    await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
+            tasks.cancel_scope.cancel()
+        left = await outlive({one for one in marked(mark) if one.pid != process.pid}, seconds=2)
+        for one in left:
+            os.kill(one.pid, signal.SIGKILL)
+    finally:
+        code = process.poll()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+    if failure is not None:
+        failure.add_note(f"stderr of what serves: {said.decode()}")
+        raise failure
+    assert "Traceback" not in said.decode(), said.decode()
+    assert code is not None, f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
+    assert not left
+    if ends:
+        assert code == 128 + signal.SIGTERM
