@@ -1,8 +1,8 @@
 """An agent that serves over the network, as a real process, and clients of it.
 
-    async with serving(tmp_path, env=server.env()) as served:
-        async with connected_agent(home=tmp_path / "editor", argv=served.argv("ws"), …) as agent: …   # as on stdio
-        response = await served.http.post(…)                                                      # or by hand
+    async with site(tmp_path, Reply("Done.")) as it:
+        async with it.client("ws") as agent: …                  # as one on stdin and stdout, and with the same checks
+        response = await it.served.post({…}, connection=id)     # or by hand
 
 Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints a traceback, or leaves a
 process behind. Imports nothing of acp_agent.
@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,9 @@ import httpx2
 
 from support import forked
 from support.checkout import REPOSITORY
+from support.client import AgentProcess, connected_agent
+from support.editors import BARE
+from support.models import ModelServer, Reply, Script, model_server
 from support.processes import marked, outlive
 from support.waiting import Changes
 
@@ -69,6 +73,52 @@ class Served:
         response = await self.post(GREETING)
         assert response.status_code == 200, response.text
         return response.headers["Acp-Connection-Id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An agent that serves, a model, and a folder to work in.
+
+    :ivar home: of the agent.
+    """
+
+    served: Served
+    server: ModelServer
+    home: Path
+    folder: Path
+
+    @asynccontextmanager
+    async def client(self, scheme: str = "ws", **options: Any) -> AsyncGenerator[AgentProcess, None]:
+        """An editor that is connected, with options of `start_agent`."""
+        options = {"capabilities": BARE, **options}
+        async with connected_agent(home=self.folder.parent / "editor", argv=self.served.argv(scheme), **options) as one:
+            yield one
+
+    async def opened(self, agent: AgentProcess, mode: str | None = None) -> str:
+        """A new session in the folder, of which all was told that is told at its opening."""
+        session = await agent.new_session(self.folder)
+        await agent.wait_update("available_commands_update", session)
+        if mode is not None:
+            await agent.set_mode(session, mode)
+        return session
+
+
+@asynccontextmanager
+async def site(
+    tmp_path: Path, *replies: Reply, script: Script | None = None, env: Mapping[str, str] | None = None, **options: Any
+) -> AsyncGenerator[Site, None]:
+    """:param replies: what the model says, call by call.
+    :param script: instead of `replies`.
+    :param env: added to what sends the agent to the model.
+    :param options: of `serving`.
+    """
+    home, folder = tmp_path / "home", tmp_path / "project"
+    folder.mkdir()
+    async with (
+        model_server(replies if script is None else script, "openai") as server,
+        serving(home, env={**server.env(), **(env or {})}, **options) as served,
+    ):
+        yield Site(served, server, home, folder)
 
 
 @asynccontextmanager

@@ -1,0 +1,170 @@
+"""Several clients of one agent: each has its own connection, and nothing of another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import AgentError, connected_agent
+from support.editors import ZED_BETA
+from support.models import Reply, ToolCall
+from support.questions import accepted
+from support.remote import serving, site
+from support.stage import PATIENCE, conversation, results
+from support.stored import wait_logged
+from support.terminal import run_command
+
+LONG = "x" * 60_000
+ASK = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"label": "One"}, {"label": "Two"}]}]})
+
+
+async def test_turns_of_two_clients_run_at_once_and_neither_sees_anything_of_the_other(tmp_path: Path) -> None:
+    both = anyio.Event()
+
+    def answer(body: dict[str, Any]) -> Reply:
+        asked = conversation(body)[-1][1]
+        return Reply([f"You said {asked}", ", I heard."], hold=both, hold_after=1)
+
+    async with site(tmp_path, script=answer) as it, it.client("ws") as one, it.client("http") as other:
+        first, second = await it.opened(one), await it.opened(other)
+        turns = [await one.start_prompt(first, "apple"), await other.start_prompt(second, "pear")]
+        await it.server.wait_held(2, PATIENCE)
+        both.set()
+        for turn in turns:
+            assert await turn.result(PATIENCE) == {"stopReason": "end_turn"}
+        assert (one.text(), other.text()) == ("You said apple, I heard.", "You said pear, I heard.")
+        # Both see both in the list, since both are the user's.
+        for agent in (one, other):
+            listed = await agent.request("session/list", {})
+            assert {entry["sessionId"] for entry in listed["sessions"]} == {first, second}
+        # A session that is open elsewhere is not open here.
+        with pytest.raises(AgentError) as refused:
+            await one.prompt(second, "Hello")
+        assert second in refused.value.message
+
+
+async def test_a_session_that_is_open_on_two_connections_goes_on_as_between_two_processes(tmp_path: Path) -> None:
+    replies = [Reply("One."), Reply("Two."), Reply("Three.")]
+    async with site(tmp_path, *replies) as it, it.client() as one, it.client() as other:
+        session = await it.opened(one)
+        await one.prompt(session, "First", PATIENCE)
+        await other.load(session, it.folder)
+        assert other.text() == "One."
+        await other.prompt(session, "Second", PATIENCE)
+        seen = len(one.lines)
+        await one.prompt(session, "Third", PATIENCE)
+        assert one.text(since=seen) == "Three."
+        assert "Three." not in other.text()
+        said = [text for role, text in conversation(it.server.calls[2].body) if role in ("user", "assistant")]
+        assert said[-5:] == ["First", "One.", "Second", "Two.", "Third"]
+
+
+async def test_a_question_is_answered_on_the_connection_that_it_was_asked_on_and_on_no_other(tmp_path: Path) -> None:
+    async with site(tmp_path, Reply(tool_calls=[ASK]), Reply("Done.")) as it:
+        editor = {"capabilities": ZED_BETA}
+        async with it.client("ws", **editor) as one, it.client("http", validate=False, laws=False, **editor) as other:
+            answered = anyio.Event()
+
+            async def later(params: Mapping[str, Any]) -> Any:
+                await answered.wait()
+                return accepted(answer_1="Two")
+
+            one.handlers["elicitation/create"] = later
+            session = await it.opened(one)
+            turn = await one.start_prompt(session, "Ask")
+            asked = await one.wait_for(lambda line: line.method == "elicitation/create", PATIENCE)
+            wrong = {"jsonrpc": "2.0", "id": asked.message["id"], "result": accepted(answer_1="One")}
+            await other.send_line(json.dumps(wrong).encode())
+            assert await other.request("session/list", {})
+            answered.set()
+            assert await turn.result(PATIENCE) == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert result.text.endswith("→ Two")
+
+
+async def test_where_one_editor_sends_a_provider_s_requests_is_nothing_to_another(tmp_path: Path) -> None:
+    async with site(tmp_path) as it, it.client() as one, it.client() as other:
+        before = await other.request("providers/list", {})
+        await one.request("providers/disable", {"providerId": "openai"})
+        assert await other.request("providers/list", {}) == before
+        assert await one.request("providers/list", {}) != before
+
+
+async def test_a_client_that_vanishes_ends_its_turn_and_its_commands_and_the_session_can_be_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    sleep = ToolCall("shell", {"command": "echo begun; sleep 600; :"})
+    replies = [Reply("I wait.", tool_calls=[sleep]), Reply("Still here."), Reply("Gone on.")]
+    async with site(tmp_path, *replies) as it, it.client(laws=False) as stays:
+        kept = await it.opened(stays)
+        async with it.client(laws=False) as vanishes:
+            session = await it.opened(vanishes, "full-access")
+            await vanishes.start_prompt(session, "Wait")
+            await vanishes.wait_for(lambda line: "begun" in str(line.update.get("content")), PATIENCE)
+            vanishes.kill()
+            await vanishes.wait_exit()
+            vanishes.problems.clear()
+            await wait_logged(it.home, "turn_ended", timeout=PATIENCE)
+        assert await stays.prompt(kept, "Are you there?", PATIENCE) == {"stopReason": "end_turn"}
+        async with it.client() as back:
+            await back.load(session, it.folder)
+            assert back.text() == "I wait."
+            assert await back.prompt(session, "Go on", PATIENCE) == {"stopReason": "end_turn"}
+
+
+async def test_a_client_that_does_not_read_stops_its_own_turns_alone(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        flood = conversation(body)[-1][1] == "Flood"
+        return Reply([LONG] * 200) if flood else Reply("Quick.")
+
+    async with site(tmp_path, script=answer) as it, it.client() as slow, it.client() as quick:
+        sessions = await it.opened(slow), await it.opened(quick)
+        slow.stop_reading()
+        turn = await slow.start_prompt(sessions[0], "Flood")
+        with pytest.raises(TimeoutError):  # more is said than all that is between the model and the editor can hold
+            await it.server.wait_finished(timeout=2)
+        assert await quick.prompt(sessions[1], "Hello", PATIENCE) == {"stopReason": "end_turn"}
+        await slow.cancel(sessions[0])
+        slow.go_on_reading()
+        assert await turn.result(PATIENCE) == {"stopReason": "cancelled"}
+
+
+async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp_path: Path) -> None:
+    sleep = ToolCall("shell", {"command": "echo begun; sleep 600; :"})
+    replies = [Reply("Here.", tool_calls=[sleep]), Reply("There.", tool_calls=[sleep])]
+    async with site(tmp_path, *replies) as it:
+        gone = {"laws": False}
+        async with it.client("ws", **gone) as one, it.client("http", **gone) as other:
+            sessions = await it.opened(one, "full-access"), await it.opened(other, "full-access")
+            for agent, session in zip((one, other), sessions, strict=True):
+                await agent.start_prompt(session, "Wait")
+                await agent.wait_for(lambda line: "begun" in str(line.update.get("content")), PATIENCE)
+            it.served.process.terminate()
+            for agent in (one, other):
+                await agent.wait_exit(8)
+                agent.problems.clear()
+    assert (await run_command(it.home, "sessions")).out.count("sess_") == 2
+    async with serving(it.home) as again, connected_agent(home=tmp_path / "editor", argv=again.argv("ws")) as agent:
+        texts = set()
+        for session in sessions:
+            await agent.load(session, it.folder)
+            texts.add(agent.text(session_id=session))
+        assert texts == {"Here.", "There."}
+
+
+async def test_each_connection_is_recorded_by_itself(tmp_path: Path) -> None:
+    env = {"ACP_AGENT_WIRE": "1"}
+    async with site(tmp_path, env=env) as it, it.client("ws") as one, it.client("http") as other:
+        sessions = [await it.opened(one), await it.opened(other)]
+    recordings = sorted((it.home / "state" / "wire").iterdir())
+    assert len(recordings) == 2
+    for session in sessions:
+        [recorded] = [path.read_text() for path in recordings if session in path.read_text()]
+        assert '"initialize"' in recorded
+        shown = (await run_command(it.home, "wire", session)).out
+        assert "→ session/new" in shown
