@@ -144,7 +144,7 @@ async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp
             for agent, session in zip((one, other), sessions, strict=True):
                 await agent.start_prompt(session, "Wait")
                 await agent.wait_for(lambda line: "begun" in str(line.update.get("content")), PATIENCE)
-            it.served.process.terminate()
+            it.served.terminate()
             for agent in (one, other):
                 await agent.wait_exit(8)
                 agent.problems.clear()

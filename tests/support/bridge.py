@@ -3,8 +3,8 @@
     python bridge.py ws://127.0.0.1:8123/acp            # or http://…, which is HTTP/2; http1://… is HTTP/1.1
 
 So that all test support for agents on stdin and stdout works with one that serves. `TOKEN` in the environment is sent.
-It follows ACP's description of the transport for clients; whatever is not as described there is said on stderr. Ends with
-0 when its stdin ends, and with 1 when the agent ends the connection. Imports nothing of acp_agent.
+It follows ACP's description of the transport for clients; whatever is not as described there is said on stderr. Ends
+with 0 when its stdin ends, and with 1 when the agent ends the connection. Imports nothing of acp_agent.
 """
 
 from __future__ import annotations

@@ -42,14 +42,22 @@ GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "
 
 class Served:
     """:ivar port: where it listens.
+    :ivar terminated: whether it was sent SIGTERM.
     :ivar http: a client of HTTP/1.1 for the endpoint.
     """
 
     def __init__(self, process: forked.Started, port: int, token: str | None) -> None:
         self.process = process
         self.port = port
+        self.terminated = False
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20)
+
+    def terminate(self) -> None:
+        """Send SIGTERM, once."""
+        if not self.terminated:
+            self.terminated = True
+            self.process.send_signal(signal.SIGTERM)
 
     def url(self, scheme: str) -> str:
         """The endpoint; `ws`, `http` or, for HTTP/1.1, `http1`."""
@@ -123,13 +131,12 @@ async def site(
 
 @asynccontextmanager
 async def serving(
-    home: Path, *words: str, env: Mapping[str, str] | None = None, token: str | None = None, ends: bool = True
+    home: Path, *words: str, env: Mapping[str, str] | None = None, token: str | None = None
 ) -> AsyncGenerator[Served, None]:
     """Serve with the state that `start_agent` has in `home`.
 
     :param words: arguments; by default those for any free port of loopback.
     :param token: set as the token.
-    :param ends: whether it is ended here, by SIGTERM.
     """
     home.mkdir(parents=True, exist_ok=True)
     mark = uuid4().hex
@@ -166,8 +173,7 @@ async def serving(
             except BaseException as error:  # a task group would wrap it
                 failure = error
             with anyio.CancelScope(shield=True):
-                if ends:
-                    process.send_signal(signal.SIGTERM)
+                served.terminate()
                 with anyio.move_on_after(END_SECONDS):
                     await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
             tasks.cancel_scope.cancel()
@@ -187,5 +193,4 @@ async def serving(
     assert "Traceback" not in said.decode(), said.decode()
     assert code is not None, f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
     assert not left
-    if ends:
-        assert code == 128 + signal.SIGTERM
+    assert code == 128 + signal.SIGTERM

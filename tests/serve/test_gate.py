@@ -1,0 +1,139 @@
+"""Who may connect."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from acp_agent.server.web.gate import Gate, Headers
+from support.editors import BARE
+from support.models import Reply, ToolCall
+from support.remote import GREETING, serving, site
+from support.stage import PATIENCE, results
+from support.terminal import run_command
+
+TOKEN = "0123456789abcdef-secret"
+
+
+def refused(gate: Gate, **headers: str) -> int | None:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    refusal = gate.refusal(Headers(pairs))
+    return None if refusal is None else refusal.status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "127.0.0.1:8123"}, None),
+        ({"host": "localhost:9000"}, None),  # a port that ssh forwards here
+        ({"Host": "LOCALHOST"}, None),
+        ({"host": "[::1]:8123"}, None),
+        ({"host": "rebound.example:8123"}, 421),
+        ({"host": "127.0.0.1.rebound.example"}, 421),
+        ({}, 421),
+        ({"host": "127.0.0.1:8123", "origin": "http://127.0.0.1:8123"}, None),
+        ({"host": "127.0.0.1:8123", "origin": "http://localhost:3000"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "https://example.com"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "null"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "http://[oops"}, 403),
+    ],
+)
+def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused(
+    headers: dict[str, str], status: int | None
+) -> None:
+    assert refused(Gate(None, "127.0.0.1"), **headers) == status
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (f"Bearer {TOKEN}", None),
+        (f"bearer  {TOKEN}", None),
+        (f"Bearer {TOKEN}x", 401),
+        (f"Bearer {TOKEN[:-1]}", 401),
+        (f"Basic {TOKEN}", 401),
+        (TOKEN, 401),
+        ("Bearer \xff", 401),
+        ("", 401),
+        (None, 401),
+    ],
+)
+def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: str | None, status: int | None) -> None:
+    headers = {"host": "agent.example", "origin": "https://agent.example"}
+    more = {} if authorization is None else {"authorization": authorization}
+    assert refused(Gate(TOKEN, "0.0.0.0"), **headers, **more) == status
+
+
+def test_two_headers_of_one_name_are_none() -> None:
+    pairs = [(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")]
+    refusal = Gate(TOKEN, "127.0.0.1").refusal(Headers(pairs))
+    assert refusal is not None
+    assert refusal.status == 401
+
+
+async def test_without_the_token_nothing_is_answered_and_no_command_of_the_agent_sees_it(tmp_path: Path) -> None:
+    look = ToolCall("shell", {"command": "env; echo looked"})
+    async with site(tmp_path, Reply(tool_calls=[look]), Reply("Done."), token=TOKEN, env={"ACP_AGENT_WIRE": "1"}) as it:
+        without = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{it.served.port}")
+        async with without:
+            for method in ("POST", "GET", "DELETE", "OPTIONS"):
+                response = await without.request(method, "/acp", headers={"Authorization": "Bearer wrong"})
+                assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+        with pytest.raises(InvalidStatus) as refusal:
+            async with connect(it.served.url("ws")):
+                pass
+        assert refusal.value.response.status_code == 401
+        connection = await it.served.greet()  # with it
+        assert connection
+        async with it.client(env={"TOKEN": TOKEN}, capabilities=BARE) as agent:
+            session = await it.opened(agent, "full-access")
+            await agent.prompt(session, "Look", PATIENCE)
+        [result] = results(it.server.calls[1].body)
+        assert "looked" in result.text
+        assert TOKEN not in result.text
+    kept = [path for path in it.home.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".jsonl" for path in kept)
+    assert not [path for path in kept if TOKEN.encode() in path.read_bytes()]
+
+
+async def test_an_address_that_is_not_loopback_is_served_with_a_token_from_a_file(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    async with serving(tmp_path / "home", "--http", "0.0.0.0:0", "--token-file", str(token)) as served:
+        assert (await served.post(GREETING)).status_code == 401
+        named = {"Authorization": f"Bearer {TOKEN}", "Host": "agent.example"}
+        assert (await served.post(GREETING, **named)).status_code == 200
+
+
+REFUSED = {
+    "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
+    "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
+    "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),
+    "no address": (["--http", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
+    "not ours": (["--http", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path: Path, case: str) -> None:
+    words, env, said = REFUSED[case]
+    ran = await run_command(tmp_path, "serve", *words, env=env)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"acp-agent: {said}")
+    assert TOKEN not in ran.err
+
+
+async def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['hypercorn'] = None\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    ran = await run_command(tmp_path, "serve", env={"PYTHONPATH": path})
+    assert (ran.code, ran.out) == (1, "")
+    assert "pip install 'acp-agent[serve]'" in ran.err
+    assert json.dumps(ran.err).count("\\n") == 1
