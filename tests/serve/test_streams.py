@@ -1,0 +1,140 @@
+"""What waits for a client of HTTP, and when a client that is silent is given up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.app import connection, sessions_database
+from acp_agent.jsonrpc.stdio import Transport
+from acp_agent.server.connection import Connection
+from acp_agent.server.web.clients import Clients
+from acp_agent.server.web.endpoint import Endpoint
+from acp_agent.server.web.gate import Gate
+from acp_agent.server.web.listener import listening_socket, serve_http
+from acp_agent.server.web.streams import Streams
+from acp_agent.server.web.websocket_transport import in_one_line
+from support.remote import GREETING
+
+NAMES = st.sampled_from([None, "a", "b"])
+
+
+@given(puts=st.lists(st.tuples(NAMES, st.binary(min_size=1, max_size=8)), max_size=30), limit=st.integers(1, 40))
+async def test_every_stream_has_its_messages_in_order_once_and_no_more_waits_than_may(
+    puts: list[tuple[str | None, bytes]], limit: int
+) -> None:
+    streams = Streams(limit)
+    read: dict[str | None, list[bytes]] = {None: [], "a": [], "b": []}
+    done = 0
+
+    async def put() -> None:
+        nonlocal done
+        for name, message in puts:
+            await streams.put(name, message)
+            done += len(message)
+        streams.close()
+
+    async def take(name: str | None) -> None:
+        reader = streams.reader(name)
+        assert reader is not None
+        with reader:
+            while (message := await reader.next()) is not None:
+                read[name].append(message)
+                taken = sum(len(one) for messages in read.values() for one in messages)
+                assert done - taken < limit + 8
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(put)
+            for name in read:
+                tasks.start_soon(take, name)
+    assert read == {name: [message for where, message in puts if where == name] for name in read}
+    assert streams.readers == 0
+
+
+async def test_whoever_puts_something_in_waits_for_room_and_learns_of_the_end() -> None:
+    streams = Streams(4)
+    await streams.put("a", b"12345")
+    with anyio.move_on_after(0.05) as waiting:
+        await streams.put(None, b"6")
+    assert waiting.cancelled_caught
+    reader = streams.reader("a")
+    assert reader is not None
+    assert streams.reader("a") is None
+    with reader:
+        assert await reader.next() == b"12345"
+        await streams.put("a", b"6789")
+
+        async def too_late() -> None:
+            with pytest.raises(anyio.ClosedResourceError):
+                await streams.put("a", b"0")
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(too_late)
+                await anyio.wait_all_tasks_blocked()
+                streams.close()
+        assert [await reader.next(), await reader.next()] == [b"6789", None]
+
+
+@given(st.binary(max_size=40) | st.sampled_from([b'{\n "a":\n 1}', b'"\n"', b"[\n]"]))
+def test_a_frame_with_lines_becomes_one_line_unless_it_is_no_message(data: bytes) -> None:
+    if b"\n" not in (line := in_one_line(data)):
+        return
+    assert line == data
+
+
+class Noted:
+    """A conversation whose end is told."""
+
+    def __init__(self, inner: Connection) -> None:
+        self.ended = anyio.Event()
+        self._inner = inner
+
+    async def run(self) -> None:
+        await self._inner.run()
+        self.ended.set()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_one_that_reads_is_not(
+    tmp_path: Path,
+) -> None:
+    env = {"HOME": str(tmp_path)}
+    begun: list[Noted] = []
+    stopped = anyio.Event()
+
+    async def stored(session_id: str) -> bool:
+        return False
+
+    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+
+        def begin(transport: Transport) -> Noted:
+            begun.append(Noted(connection(transport, database, env)))
+            return begun[-1]
+
+        clients = Clients(begin, tasks, patience=0.2)
+        listening = listening_socket("127.0.0.1", 0)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        tasks.start_soon(serve_http, listening, Endpoint(Gate(None, "127.0.0.1"), clients, stored), stopped.wait)
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
+            ids = [(await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"] for _ in range(2)]
+            reading = {"Acp-Connection-Id": ids[1], "Accept": "text/event-stream"}
+            async with http.stream("GET", "/acp", headers=reading) as events:
+                assert events.status_code == 200
+                with anyio.fail_after(5):
+                    await begun[0].ended.wait()
+                silent = await http.get("/acp", headers={**reading, "Acp-Connection-Id": ids[0]})
+                assert silent.status_code == 404
+                assert not begun[1].ended.is_set()
+            # It has hung up.
+            with anyio.fail_after(5):
+                await begun[1].ended.wait()
+        stopped.set()
