@@ -3,7 +3,7 @@ acp_agent/protocol/v2, from the pinned official schemas of those versions of ACP
 
     python .ci/generate_protocol.py                        write the modules from each room's schema.json
     python .ci/generate_protocol.py --check                change nothing; fail where something is out of date
-    python .ci/generate_protocol.py --schema PATH --version X.Y.Z [--protocol 2] [--unstable PATH]
+    python .ci/generate_protocol.py --schema PATH --unstable PATH --version X.Y.Z [--protocol 2]
                                                            first take over a new schema from the package's own file,
                                                            and what UNSTABLE names from its unstable one
 
@@ -46,16 +46,24 @@ V2_METHODS = [
     "elicitation/complete",
 ]
 
-# What this agent speaks beyond the stable schema: methods, and properties of definitions that are in it.
+# What this agent speaks beyond the stable schemas, of each version: methods, properties of definitions that are in it,
+# and alternatives of its unions.
 UNSTABLE = [
-    *("providers/list", "providers/set", "providers/disable"),
+    *("providers/list", "providers/set", "providers/disable", "auth/status", "auth/status_update", "mcp/message"),
     *("session/fork", "session/set_title", "session/archive", "session/unarchive", "session/status"),
 ]
-UNSTABLE_PROPERTIES = [
-    ("AgentCapabilities", "providers"),
+_IN_BOTH = [
+    *(("AgentCapabilities", "providers"), ("AgentAuthCapabilities", "status"), ("McpCapabilities", "acp")),
     *(("SessionCapabilities", name) for name in ("fork", "title", "archive", "status")),
     *(("ListSessionsRequest", "archived"), ("SessionInfo", "archived")),
 ]
+UNSTABLE_PROPERTIES = {"v1": [*_IN_BOTH, ("ClientCapabilities", "plan")], "v2": _IN_BOTH}
+UNSTABLE_ALTERNATIVES = {
+    "v1": {"McpServer": {"acp"}, "SessionUpdate": {"plan_update", "plan_removed"}},
+    "v2": {"McpServer": {"acp"}},
+}
+# What is read and written without a model: it carries messages of another protocol.
+PLAIN = {"mcp/message"}
 # Their properties that it does not speak.
 LEFT_OUT = {("ForkSessionRequest", "systemPrompt")}
 
@@ -95,7 +103,7 @@ def main() -> int:
         files |= take_over(
             options.schema.read_bytes(), ROOMS / f"v{options.protocol}", options.version, options.unstable
         )
-    for version, methods in (("v1", METHODS + UNSTABLE), ("v2", V2_METHODS)):
+    for version, methods in (("v1", METHODS + UNSTABLE), ("v2", V2_METHODS + UNSTABLE)):
         room = ROOMS / version
         path = room / "schema.json"
         schema = json.loads(files.get(path) or path.read_text(encoding="utf-8"))
@@ -125,7 +133,7 @@ def take_over(original: bytes, room: Path, version: str | None, unstable: Path |
     schema = without_prose(json.loads(original))
     definitions = schema.pop("$defs")
     if unstable is not None:
-        add_unstable(definitions, without_prose(json.loads(unstable.read_bytes()))["$defs"])
+        add_unstable(definitions, without_prose(json.loads(unstable.read_bytes()))["$defs"], room.name)
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in schema.items()]
     body = ",\n".join(f"  {json.dumps(name)}: {json.dumps(definition)}" for name, definition in definitions.items())
     file = f"schema/{room.name}/schema.json"
@@ -138,7 +146,7 @@ def take_over(original: bytes, room: Path, version: str | None, unstable: Path |
     return {room / "schema.json": text, recorded: json.dumps(pin, indent=2) + "\n"}
 
 
-def add_unstable(definitions: dict[str, Schema], unstable: dict[str, Schema]) -> None:
+def add_unstable(definitions: dict[str, Schema], unstable: dict[str, Schema], version: str) -> None:
     """Add what `UNSTABLE` names, and what that refers to, to the definitions of the stable schema."""
 
     def add(name: str) -> None:
@@ -149,13 +157,29 @@ def add_unstable(definitions: dict[str, Schema], unstable: dict[str, Schema]) ->
 
     for name, key in LEFT_OUT:
         del unstable[name]["properties"][key]
+    for name, constants in UNSTABLE_ALTERNATIVES[version].items():
+        definitions[name] = with_alternatives(definitions[name], unstable[name], constants)
+        for other in references(definitions[name]):
+            add(other)
     for name, definition in unstable.items():
         if definition.get("x-method") in UNSTABLE:
             add(name)
-    for name, key in UNSTABLE_PROPERTIES:
+    for name, key in UNSTABLE_PROPERTIES[version]:
         definitions[name]["properties"][key] = unstable[name]["properties"][key]
         for other in references(definitions[name]["properties"][key]):
             add(other)
+
+
+def with_alternatives(stable: Schema, unstable: Schema, constants: set[str]) -> Schema:
+    """The unstable form of a union, with the alternatives of its stable form and some of its own."""
+    keyword = "oneOf" if "oneOf" in unstable else "anyOf"
+    wanted = constants | {constant_of(option)[1] for option in stable.get(keyword, [])}
+    options = [option for option in unstable[keyword] if "not" in option or constant_of(option)[1] in wanted]
+    for option in options:
+        if "not" in option:
+            named = [each for each in option["not"]["anyOf"] if constant_of(each)[1] in wanted]
+            option["not"] = {**option["not"], "anyOf": named}
+    return {**unstable, keyword: options}
 
 
 def without_prose(node: Any, *, names: bool = False) -> Any:
@@ -195,7 +219,8 @@ class Generator:
         self.room = f"acp_agent.protocol.{version}"
         self.version = version
         self.order: list[str] = []
-        spoken = [name for name, definition in definitions.items() if definition.get("x-method") in methods]
+        wanted = set(methods) - PLAIN
+        spoken = [name for name, definition in definitions.items() if definition.get("x-method") in wanted]
         for name in spoken:
             if (definitions[name]["x-side"] == "client") == name.endswith("Response"):
                 self._need(name)

@@ -18,7 +18,7 @@ Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 Remember: TypeAlias = Literal["project", "session"]
 WhileWorking: TypeAlias = Literal["queue", "steer"]
 ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
-McpTransport: TypeAlias = Literal["stdio", "http", "sse"]
+McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
 
 MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
@@ -183,11 +183,13 @@ class McpServer:
     """An MCP server, of the user's configuration or of an editor's.
 
     :ivar name: what people call it.
-    :ivar transport: how it is spoken to; `stdio` has a command, the others have a URL.
+    :ivar transport: how it is spoken to; `stdio` has a command, `http` and `sse` have a URL, and `acp` is the editor
+        itself.
     :ivar args: the command's.
     :ivar env: added to the few variables that every server gets; neither these nor the headers are shown by `repr`.
     :ivar headers: sent with every request.
     :ivar timeout: seconds that a call of a tool may take.
+    :ivar server_id: what the editor calls it that it is itself.
     :ivar variables: whether `${NAME}` in `env` and `headers` stands for a variable of the agent's environment.
     """
 
@@ -200,6 +202,7 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timeout: float = 300.0
     variables: bool = False
+    server_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

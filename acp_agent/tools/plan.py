@@ -32,7 +32,8 @@ class PlanTool:
     name = "plan"
     description = (
         "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
-        "each time. Mark one entry as in_progress while you work on it, and as completed as soon as it is done."
+        "each time. Mark one entry as in_progress while you work on it, and as completed as soon as it is done. "
+        "Send no entries to take the plan away."
     )
 
     @property

@@ -15,6 +15,8 @@ from support.client import AgentError
 from support.models import Reply, ToolCall, model_server
 from support.second import second_agent
 
+EMPTY = {"entries": []}
+
 
 async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_updates(tmp_path: Path) -> None:
     hold = anyio.Event()
@@ -160,13 +162,17 @@ async def test_the_settings_are_options_and_the_mode_is_one_of_them(tmp_path: Pa
 
 async def test_a_plan_has_an_id_and_is_whole_in_every_update(tmp_path: Path) -> None:
     tasks = [{"content": "Look", "status": "in_progress"}, {"content": "Mend", "status": "pending"}]
-    replies = [Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply("Planned.")]
+    replies = [Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply(tool_calls=[ToolCall("plan", EMPTY)])]
+    replies.append(Reply("Planned."))
     async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
         session = await it.open(tmp_path)
         await it.answer(session, "Plan it")
-        [update] = it.agent.updates(session, "plan_update")
+        update, emptied = it.agent.updates(session, "plan_update")
         assert (update["plan"]["type"], bool(update["plan"]["planId"])) == ("items", True)
         assert [entry["content"] for entry in update["plan"]["entries"]] == ["Look", "Mend"]
+        # `plan_removed` is unstable, and no client of version 2 can say that it knows it.
+        assert emptied["plan"] == {**update["plan"], "entries": []}
+        assert it.agent.updates(session, "plan_removed") == []
 
 
 async def test_a_prompt_that_joins_the_running_turn_is_taken_there(tmp_path: Path) -> None:

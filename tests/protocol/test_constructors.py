@@ -77,6 +77,8 @@ UPDATES: list[JsonObject] = [
     u.tool_call_update("t", "Edited a", status="completed", content=[], locations=[], raw_output="done"),
     u.plan([]),
     u.plan([c.plan_entry("think", priority="high", status="in_progress")]),
+    u.plan_update("plan", [c.plan_entry("think", priority="low", status="completed")]),
+    u.plan_removed("plan"),
     u.available_commands_update([c.available_command("compact", "Compact", hint="instructions")]),
     u.available_commands_update([c.available_command("undo", "Undo")]),
     u.current_mode_update("ask"),

@@ -16,7 +16,8 @@ from acp_agent.protocol.wire import WireModel, dump, parse, parse_result
 from support.schema import official_errors, official_schema
 from support.schema_values import JSON, values
 
-MESSAGES = sorted({name for method in METHODS.values() for name in (method.params, method.result) if name})
+ROWS = [method for method in METHODS.values() if method.name != "mcp/message"]
+MESSAGES = sorted({name for method in ROWS for name in (method.params, method.result) if name})
 DEFINITIONS: dict[str, dict[str, Any]] = official_schema()["$defs"]
 TOLERATED = {("NewSessionRequest", "mcpServers"), ("LoadSessionRequest", "mcpServers")}
 

@@ -25,7 +25,7 @@ from support.schema_values import values
 SIDES = {"agent": "agent", "client": "client", "protocol": "both"}
 DEFINITIONS: dict[str, dict[str, Any]] = official_schema(2)["$defs"]
 READ = [method.params for method in METHODS.values() if method.side != "client"]
-READ += [method.result for method in METHODS.values() if method.side == "client" and method.result]
+READ += [row.result for row in METHODS.values() if row.side == "client" and row.result and row.name != "mcp/message"]
 
 TEXT = c1.text_content("hello")
 PATCH = "diff --git /a /a\n--- /a\n+++ /a\n@@ -1 +1 @@\n-a\n+b\n"
@@ -43,7 +43,7 @@ UPDATES: list[JsonObject] = [
     updates.idle(),
     updates.idle("end_turn"),
     updates.idle("error", error={"code": -32000, "message": "No key.", "data": {"details": "No key."}}),
-    updates.plan_update("plan", [c1.plan_entry("think", priority="high", status="in_progress")]),
+    u1.plan_update("plan", [c1.plan_entry("think", priority="high", status="in_progress")]),
     updates.tool_call_update("t"),
     updates.tool_call_update(
         "t",

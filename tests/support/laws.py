@@ -27,13 +27,17 @@ IN_TURN_ONLY = {
     "tool_call",
     "tool_call_update",
     "plan",
+    "plan_update",
+    "plan_removed",
     "compaction_update",
     "compaction_summary_chunk",
 }
 NEEDS_CAPABILITY = {
-    "compaction_update": "compaction",
-    "compaction_summary_chunk": "compaction",
-    "notice": "notices",
+    "compaction_update": ("session", "compaction"),
+    "compaction_summary_chunk": ("session", "compaction"),
+    "notice": ("session", "notices"),
+    "plan_update": ("plan",),
+    "plan_removed": ("plan",),
 }
 TERMINAL_STATUSES = {"completed", "failed", "cancelled"}
 
@@ -162,8 +166,10 @@ class Laws:
         in_turn = bool(session.prompts or session.loading)
         if kind in IN_TURN_ONLY and not in_turn:
             yield "sent outside a turn; editors drop it or complain"
-        if kind in NEEDS_CAPABILITY and not self._editor.advertises("session", NEEDS_CAPABILITY[kind]):
-            yield f"the editor did not advertise session.{NEEDS_CAPABILITY[kind]}"
+        if kind in NEEDS_CAPABILITY and not self._editor.advertises(*NEEDS_CAPABILITY[kind]):
+            yield f"the editor did not advertise {'.'.join(NEEDS_CAPABILITY[kind])}"
+        if kind == "plan" and self._editor.advertises("plan"):
+            yield "the editor has plan_update in its place"
         if kind.endswith("message_chunk") or kind == "agent_thought_chunk":
             if not update.get("messageId"):
                 yield "a chunk without messageId"

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, OnErrorOmit, Tag
 from acp_agent.protocol.v1._words import (
     AuthMethodId,
     LlmProtocol,
+    McpServerAcpId,
     PermissionOptionId,
     ProviderId,
     RequestId,
@@ -29,6 +30,7 @@ __all__ = [
     "ArchiveSessionRequest",
     "AudioContent",
     "AuthCapabilities",
+    "AuthStatusRequest",
     "AuthenticateRequest",
     "BlobResourceContents",
     "BooleanConfigOptionCapabilities",
@@ -62,11 +64,13 @@ __all__ = [
     "LoadSessionRequest",
     "LogoutRequest",
     "McpServer",
+    "McpServerAcp",
     "McpServerHttp",
     "McpServerSse",
     "McpServerStdio",
     "NewSessionRequest",
     "NoticeCapabilities",
+    "PlanCapabilities",
     "PromptRequest",
     "ProtocolVersion",
     "ReadTextFileResponse",
@@ -138,12 +142,17 @@ class ElicitationCapabilities(WireModel):
     url: Lenient[ElicitationUrlCapabilities | None] = None
 
 
+class PlanCapabilities(WireModel):
+    pass
+
+
 class ClientCapabilities(WireModel):
     fs: Lenient[FileSystemCapabilities] = Field(default_factory=FileSystemCapabilities)
     terminal: Lenient[bool] = False
     session: Lenient[ClientSessionCapabilities | None] = None
     auth: Lenient[AuthCapabilities] = Field(default_factory=AuthCapabilities)
     elicitation: Lenient[ElicitationCapabilities | None] = None
+    plan: Lenient[PlanCapabilities | None] = None
 
 
 class Implementation(WireModel):
@@ -194,6 +203,12 @@ class McpServerSse(WireModel):
     headers: ListOrNull[HttpHeader]
 
 
+class McpServerAcp(WireModel):
+    type: Literal["acp"]
+    name: str
+    server_id: McpServerAcpId
+
+
 class McpServerStdio(WireModel):
     name: str
     command: str
@@ -204,8 +219,9 @@ class McpServerStdio(WireModel):
 McpServer: TypeAlias = Annotated[
     Annotated[McpServerHttp, Tag("http")]
     | Annotated[McpServerSse, Tag("sse")]
+    | Annotated[McpServerAcp, Tag("acp")]
     | Annotated[McpServerStdio, Tag("stdio")],
-    tag("type", frozenset({"http", "sse"}), "stdio"),
+    tag("type", frozenset({"http", "sse", "acp"}), "stdio"),
 ]
 
 
@@ -442,6 +458,10 @@ class DisableProviderRequest(WireModel):
     """Params of `providers/disable`."""
 
     provider_id: ProviderId
+
+
+class AuthStatusRequest(WireModel):
+    """Params of `auth/status`."""
 
 
 class ForkSessionRequest(WireModel):

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, OnErrorOmit, Tag
 from acp_agent.protocol.v1._incoming import ContentBlock, EnvVariable, Implementation, ProtocolVersion
 from acp_agent.protocol.v1._words import (
     AuthMethodId,
+    AuthState,
     CompactionId,
     CompactionStatus,
     ElicitationId,
@@ -21,6 +22,7 @@ from acp_agent.protocol.v1._words import (
     PermissionOptionKind,
     PlanEntryPriority,
     PlanEntryStatus,
+    PlanId,
     ProviderId,
     RequestId,
     SessionConfigGroupId,
@@ -44,9 +46,13 @@ __all__ = [
     "AgentMessageChunk",
     "AgentThoughtChunk",
     "ArchiveSessionResponse",
+    "AuthAccount",
     "AuthMethod",
     "AuthMethodAgent",
     "AuthMethodTerminal",
+    "AuthStatusCapabilities",
+    "AuthStatusResponse",
+    "AuthStatusUpdateNotification",
     "AuthenticateResponse",
     "AvailableCommand",
     "AvailableCommandInput",
@@ -81,6 +87,12 @@ __all__ = [
     "PermissionOption",
     "Plan",
     "PlanEntry",
+    "PlanFile",
+    "PlanItems",
+    "PlanMarkdown",
+    "PlanRemoved",
+    "PlanUpdate",
+    "PlanUpdateContent",
     "PromptCapabilities",
     "PromptResponse",
     "ProviderCurrentConfig",
@@ -272,6 +284,7 @@ class PromptCapabilities(WireModel):
 class McpCapabilities(WireModel):
     http: Lenient[bool] = False
     sse: Lenient[bool] = False
+    acp: Lenient[bool] = False
 
 
 class SessionListCapabilities(WireModel):
@@ -326,8 +339,13 @@ class LogoutCapabilities(WireModel):
     pass
 
 
+class AuthStatusCapabilities(WireModel):
+    pass
+
+
 class AgentAuthCapabilities(WireModel):
     logout: Lenient[LogoutCapabilities | None] = None
+    status: Lenient[AuthStatusCapabilities | None] = None
 
 
 class ProvidersCapabilities(WireModel):
@@ -501,6 +519,27 @@ class PlanEntry(WireModel):
     status: PlanEntryStatus
 
 
+class PlanItems(WireModel):
+    type: Literal["items"]
+    plan_id: PlanId
+    entries: LenientList[PlanEntry]
+
+
+class PlanFile(WireModel):
+    type: Literal["file"]
+    plan_id: PlanId
+    uri: str
+
+
+class PlanMarkdown(WireModel):
+    type: Literal["markdown"]
+    plan_id: PlanId
+    content: str
+
+
+PlanUpdateContent: TypeAlias = Annotated[PlanItems | PlanFile | PlanMarkdown, Field(discriminator="type")]
+
+
 class UnstructuredCommandInput(WireModel):
     hint: str
 
@@ -551,6 +590,16 @@ class ToolCallProgress(ToolCallUpdate):
 class Plan(WireModel):
     session_update: Literal["plan"]
     entries: LenientList[PlanEntry]
+
+
+class PlanUpdate(WireModel):
+    session_update: Literal["plan_update"]
+    plan: PlanUpdateContent
+
+
+class PlanRemoved(WireModel):
+    session_update: Literal["plan_removed"]
+    plan_id: PlanId
 
 
 class AvailableCommandsUpdate(WireModel):
@@ -609,6 +658,8 @@ SessionUpdate: TypeAlias = Annotated[
     | ToolCall
     | ToolCallProgress
     | Plan
+    | PlanUpdate
+    | PlanRemoved
     | AvailableCommandsUpdate
     | CurrentModeUpdate
     | ConfigOptionUpdate
@@ -660,6 +711,21 @@ class DisableProviderResponse(WireModel):
     """Result of `providers/disable`."""
 
 
+class AuthAccount(WireModel):
+    label: str
+    active: Lenient[bool | None] = None
+    name: Lenient[str | None] = None
+    email: Lenient[str | None] = None
+    organization: Lenient[str | None] = None
+
+
+class AuthStatusResponse(WireModel):
+    """Result of `auth/status`."""
+
+    state: AuthState | str
+    accounts: Lenient[list[OnErrorOmit[AuthAccount]]] = Field(default_factory=list[AuthAccount])
+
+
 class ForkSessionResponse(WireModel):
     """Result of `session/fork`."""
 
@@ -686,3 +752,10 @@ class SetSessionTitleResponse(WireModel):
     """Result of `session/set_title`."""
 
     title: str
+
+
+class AuthStatusUpdateNotification(WireModel):
+    """Params of `auth/status_update`."""
+
+    state: AuthState | str
+    accounts: Lenient[list[OnErrorOmit[AuthAccount]]] = Field(default_factory=list[AuthAccount])

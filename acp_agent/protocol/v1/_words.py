@@ -9,16 +9,19 @@ from typing import Literal, TypeAlias
 
 __all__ = [
     "AuthMethodId",
+    "AuthState",
     "CompactionId",
     "CompactionStatus",
     "ElicitationId",
     "LlmProtocol",
+    "McpServerAcpId",
     "MessageId",
     "NoticeSeverity",
     "PermissionOptionId",
     "PermissionOptionKind",
     "PlanEntryPriority",
     "PlanEntryStatus",
+    "PlanId",
     "ProviderId",
     "RequestId",
     "Role",
@@ -38,6 +41,7 @@ __all__ = [
 ]
 
 AuthMethodId: TypeAlias = str
+McpServerAcpId: TypeAlias = str
 SessionId: TypeAlias = str
 SessionArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 SessionModeId: TypeAlias = str
@@ -62,7 +66,9 @@ StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "
 MessageId: TypeAlias = str
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
 PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+PlanId: TypeAlias = str
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"]
 CompactionId: TypeAlias = str
 CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "cancelled"]
+AuthState: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"]
 SessionStatus: TypeAlias = Literal["open", "saved"]

@@ -22,7 +22,7 @@ class Method:
 
     :ivar name: the method on the wire.
     :ivar side: who handles it.
-    :ivar params: name of the params' model in `acp_agent.protocol.v1`.
+    :ivar params: name of the params' model in `acp_agent.protocol.v1`; `mcp/message` has none.
     :ivar result: name of the result's model, or None for a notification.
     """
 
@@ -43,6 +43,8 @@ class Method:
 INITIALIZE: Final = "initialize"
 AUTHENTICATE: Final = "authenticate"
 LOGOUT: Final = "logout"
+AUTH_STATUS: Final = "auth/status"
+AUTH_STATUS_UPDATE: Final = "auth/status_update"
 PROVIDERS_LIST: Final = "providers/list"
 PROVIDERS_SET: Final = "providers/set"
 PROVIDERS_DISABLE: Final = "providers/disable"
@@ -72,6 +74,7 @@ TERMINAL_KILL: Final = "terminal/kill"
 TERMINAL_RELEASE: Final = "terminal/release"
 ELICITATION_CREATE: Final = "elicitation/create"
 ELICITATION_COMPLETE: Final = "elicitation/complete"
+MCP_MESSAGE: Final = "mcp/message"
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 METHODS: Final[dict[str, Method]] = {
@@ -80,6 +83,8 @@ METHODS: Final[dict[str, Method]] = {
         Method(INITIALIZE, "agent", "InitializeRequest", "InitializeResponse"),
         Method(AUTHENTICATE, "agent", "AuthenticateRequest", "AuthenticateResponse"),
         Method(LOGOUT, "agent", "LogoutRequest", "LogoutResponse"),
+        Method(AUTH_STATUS, "agent", "AuthStatusRequest", "AuthStatusResponse"),
+        Method(AUTH_STATUS_UPDATE, "client", "AuthStatusUpdateNotification"),
         Method(PROVIDERS_LIST, "agent", "ListProvidersRequest", "ListProvidersResponse"),
         Method(PROVIDERS_SET, "agent", "SetProviderRequest", "SetProviderResponse"),
         Method(PROVIDERS_DISABLE, "agent", "DisableProviderRequest", "DisableProviderResponse"),
@@ -109,6 +114,7 @@ METHODS: Final[dict[str, Method]] = {
         Method(TERMINAL_RELEASE, "client", "ReleaseTerminalRequest", "ReleaseTerminalResponse"),
         Method(ELICITATION_CREATE, "client", "CreateElicitationRequest", "CreateElicitationResponse"),
         Method(ELICITATION_COMPLETE, "client", "CompleteElicitationNotification"),
+        Method(MCP_MESSAGE, "client", "MessageMcpRequest", "MessageMcpResponse"),
         Method(CANCEL_REQUEST, "both", "CancelRequestNotification"),
     )
 }

@@ -72,6 +72,15 @@ def terminal_request(session_id: str, terminal_id: str) -> JsonObject:
     return {"sessionId": session_id, "terminalId": terminal_id}
 
 
+def mcp_message(server_id: str, request_id: str, method: str, params: JsonObject | None = None) -> JsonObject:
+    """Params of `mcp/message`, for a server that the client has named with a `serverId`.
+
+    :param request_id: of the request inside, which is not the id of the one that carries it.
+    :param method: MCP's, and so are its params.
+    """
+    return {"serverId": server_id, "requestId": request_id, "method": method, **given(params=params)}
+
+
 def form_elicitation(
     session_id: str, message: str, schema: JsonObject, *, tool_call_id: str | None = None
 ) -> JsonObject:

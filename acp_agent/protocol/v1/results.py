@@ -51,7 +51,7 @@ def agent_capabilities(
     `true`.
 
     :param prompt: of `image`, `audio`, `embeddedContext`.
-    :param mcp: of `http`, `sse`.
+    :param mcp: of `http`, `sse`, `acp`.
     :param session: of `list`, `delete`, `additionalDirectories`, `resume`, `close`, `fork`, `title`, `archive` and
         `status`.
     :param auth: of `logout`.
@@ -60,7 +60,7 @@ def agent_capabilities(
     return {
         "loadSession": load_session,
         "promptCapabilities": {name: name in prompt for name in ("image", "audio", "embeddedContext")},
-        "mcpCapabilities": {name: name in mcp for name in ("http", "sse")},
+        "mcpCapabilities": {name: name in mcp for name in ("http", "sse", "acp")},
         "sessionCapabilities": {name: {} for name in session},
         **({"auth": {name: {} for name in auth}} if auth else {}),
         **{name: {} for name in more},

@@ -119,6 +119,20 @@ def plan(entries: Sequence[JsonObject]) -> JsonObject:
     return {"sessionUpdate": "plan", "entries": [*entries]}
 
 
+def plan_update(plan_id: str, entries: Sequence[JsonObject]) -> JsonObject:
+    """The whole of one plan, which replaces what it was before; only for clients with `plan`.
+
+    :param plan_id: unique within the session; the first update with it adds the plan.
+    :param entries: made by `plan_entry`.
+    """
+    return {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": plan_id, "entries": [*entries]}}
+
+
+def plan_removed(plan_id: str) -> JsonObject:
+    """There is no such plan any more; only for clients with `plan`."""
+    return {"sessionUpdate": "plan_removed", "planId": plan_id}
+
+
 def available_commands_update(available_commands: Sequence[JsonObject]) -> JsonObject:
     """All slash commands, which replace those before.
 

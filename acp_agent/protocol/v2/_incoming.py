@@ -12,10 +12,14 @@ from acp_agent.protocol.v2._words import (
     AbsolutePath,
     AuthMethodId,
     IconTheme,
+    LlmProtocol,
+    McpServerAcpId,
     MediaType,
     PermissionOptionId,
+    ProviderId,
     RequestId,
     Role,
+    SessionArchiveFilter,
     SessionConfigId,
     SessionConfigValueId,
     SessionId,
@@ -27,7 +31,9 @@ from acp_agent.protocol.wire import Lenient, ListOrNull, Unsigned, WireModel, ta
 
 __all__ = [
     "Annotations",
+    "ArchiveSessionRequest",
     "AudioContent",
+    "AuthStatusRequest",
     "BlobResourceContents",
     "CancelRequestNotification",
     "CancelSessionNotification",
@@ -40,21 +46,25 @@ __all__ = [
     "ContentBlock",
     "CreateElicitationResponse",
     "DeleteSessionRequest",
+    "DisableProviderRequest",
     "ElicitationCapabilities",
     "ElicitationFormCapabilities",
     "ElicitationUrlCapabilities",
     "EmbeddedResource",
     "EmbeddedResourceResource",
     "EnvVariable",
+    "ForkSessionRequest",
     "HttpHeader",
     "Icon",
     "ImageContent",
     "Implementation",
     "InitializeRequest",
+    "ListProvidersRequest",
     "ListSessionsRequest",
     "LoginAuthRequest",
     "LogoutAuthRequest",
     "McpServer",
+    "McpServerAcp",
     "McpServerHttp",
     "McpServerStdio",
     "NewSessionRequest",
@@ -71,10 +81,14 @@ __all__ = [
     "ResourceLink",
     "ResumeSessionRequest",
     "SelectedPermissionOutcome",
+    "SessionStatusRequest",
+    "SetProviderRequest",
     "SetSessionConfigOptionRequest",
+    "SetSessionTitleRequest",
     "TerminalAuthCapabilities",
     "TextContent",
     "TextResourceContents",
+    "UnarchiveSessionRequest",
 ]
 
 ProtocolVersion: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
@@ -147,6 +161,12 @@ class McpServerHttp(WireModel):
     headers: ListOrNull[HttpHeader] = Field(default_factory=list[HttpHeader])
 
 
+class McpServerAcp(WireModel):
+    type: Literal["acp"]
+    name: str
+    server_id: McpServerAcpId
+
+
 class McpServerStdio(WireModel):
     type: Literal["stdio"]
     name: str
@@ -161,9 +181,10 @@ class OtherMcpServer(WireModel):
 
 McpServer: TypeAlias = Annotated[
     Annotated[McpServerHttp, Tag("http")]
+    | Annotated[McpServerAcp, Tag("acp")]
     | Annotated[McpServerStdio, Tag("stdio")]
     | Annotated[OtherMcpServer, Tag("other")],
-    tag("type", frozenset({"http", "stdio"}), "other"),
+    tag("type", frozenset({"http", "acp", "stdio"}), "other"),
 ]
 
 
@@ -180,6 +201,7 @@ class ListSessionsRequest(WireModel):
 
     cwd: AbsolutePath | None = None
     cursor: SessionListCursor | None = None
+    archived: SessionArchiveFilter | str | None = None
 
 
 class DeleteSessionRequest(WireModel):
@@ -374,3 +396,60 @@ class CancelRequestNotification(WireModel):
     """Params of `$/cancel_request`."""
 
     request_id: RequestId
+
+
+class ListProvidersRequest(WireModel):
+    """Params of `providers/list`."""
+
+
+class SetProviderRequest(WireModel):
+    """Params of `providers/set`."""
+
+    provider_id: ProviderId
+    api_type: LlmProtocol | str
+    base_url: str
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+class DisableProviderRequest(WireModel):
+    """Params of `providers/disable`."""
+
+    provider_id: ProviderId
+
+
+class AuthStatusRequest(WireModel):
+    """Params of `auth/status`."""
+
+
+class ForkSessionRequest(WireModel):
+    """Params of `session/fork`."""
+
+    session_id: SessionId
+    cwd: AbsolutePath
+    additional_directories: ListOrNull[AbsolutePath] = Field(default_factory=list[AbsolutePath])
+    mcp_servers: ListOrNull[McpServer] = Field(default_factory=list[McpServer])
+
+
+class ArchiveSessionRequest(WireModel):
+    """Params of `session/archive`."""
+
+    session_id: SessionId
+
+
+class UnarchiveSessionRequest(WireModel):
+    """Params of `session/unarchive`."""
+
+    session_id: SessionId
+
+
+class SessionStatusRequest(WireModel):
+    """Params of `session/status`."""
+
+    session_id: SessionId
+
+
+class SetSessionTitleRequest(WireModel):
+    """Params of `session/set_title`."""
+
+    session_id: SessionId
+    title: str

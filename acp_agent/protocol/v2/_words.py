@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 __all__ = [
     "AbsolutePath",
     "AuthMethodId",
+    "AuthState",
     "CompactionId",
     "CompactionStatus",
     "DiffFileType",
@@ -17,6 +18,8 @@ __all__ = [
     "ElicitationId",
     "ErrorCode",
     "IconTheme",
+    "LlmProtocol",
+    "McpServerAcpId",
     "MediaType",
     "MessageId",
     "NoticeSeverity",
@@ -25,14 +28,17 @@ __all__ = [
     "PlanEntryPriority",
     "PlanEntryStatus",
     "PlanId",
+    "ProviderId",
     "RequestId",
     "Role",
+    "SessionArchiveFilter",
     "SessionConfigGroupId",
     "SessionConfigId",
     "SessionConfigOptionCategory",
     "SessionConfigValueId",
     "SessionId",
     "SessionListCursor",
+    "SessionStatus",
     "TerminalId",
     "ToolCallId",
     "ToolCallStatus",
@@ -41,7 +47,9 @@ __all__ = [
 
 AuthMethodId: TypeAlias = str
 AbsolutePath: TypeAlias = str
+McpServerAcpId: TypeAlias = str
 SessionListCursor: TypeAlias = str
+SessionArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 SessionId: TypeAlias = str
 ToolCallId: TypeAlias = str
 TerminalId: TypeAlias = str
@@ -52,6 +60,8 @@ MediaType: TypeAlias = str
 IconTheme: TypeAlias = Literal["light", "dark"]
 PermissionOptionId: TypeAlias = str
 RequestId: TypeAlias = int | str
+ProviderId: TypeAlias = str
+LlmProtocol: TypeAlias = Literal["anthropic", "openai", "azure", "vertex", "bedrock"]
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
@@ -70,3 +80,5 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed", "can
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"]
 CompactionId: TypeAlias = str
 CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "cancelled"]
+AuthState: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"]
+SessionStatus: TypeAlias = Literal["open", "saved"]

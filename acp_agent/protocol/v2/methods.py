@@ -40,11 +40,21 @@ class Method:
 INITIALIZE: Final = "initialize"
 AUTH_LOGIN: Final = "auth/login"
 AUTH_LOGOUT: Final = "auth/logout"
+AUTH_STATUS: Final = "auth/status"
+AUTH_STATUS_UPDATE: Final = "auth/status_update"
+PROVIDERS_LIST: Final = "providers/list"
+PROVIDERS_SET: Final = "providers/set"
+PROVIDERS_DISABLE: Final = "providers/disable"
 SESSION_NEW: Final = "session/new"
 SESSION_RESUME: Final = "session/resume"
 SESSION_LIST: Final = "session/list"
 SESSION_CLOSE: Final = "session/close"
 SESSION_DELETE: Final = "session/delete"
+SESSION_FORK: Final = "session/fork"
+SESSION_SET_TITLE: Final = "session/set_title"
+SESSION_ARCHIVE: Final = "session/archive"
+SESSION_UNARCHIVE: Final = "session/unarchive"
+SESSION_STATUS: Final = "session/status"
 SESSION_PROMPT: Final = "session/prompt"
 SESSION_CANCEL: Final = "session/cancel"
 SESSION_SET_CONFIG_OPTION: Final = "session/set_config_option"
@@ -54,6 +64,7 @@ SESSION_UPDATE: Final = "session/update"
 SESSION_REQUEST_PERMISSION: Final = "session/request_permission"
 ELICITATION_CREATE: Final = "elicitation/create"
 ELICITATION_COMPLETE: Final = "elicitation/complete"
+MCP_MESSAGE: Final = "mcp/message"
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 METHODS: Final[dict[str, Method]] = {
@@ -62,11 +73,21 @@ METHODS: Final[dict[str, Method]] = {
         Method(INITIALIZE, "agent", "InitializeRequest", "InitializeResponse"),
         Method(AUTH_LOGIN, "agent", "LoginAuthRequest", "LoginAuthResponse"),
         Method(AUTH_LOGOUT, "agent", "LogoutAuthRequest", "LogoutAuthResponse"),
+        Method(AUTH_STATUS, "agent", "AuthStatusRequest", "AuthStatusResponse"),
+        Method(AUTH_STATUS_UPDATE, "client", "AuthStatusUpdateNotification"),
+        Method(PROVIDERS_LIST, "agent", "ListProvidersRequest", "ListProvidersResponse"),
+        Method(PROVIDERS_SET, "agent", "SetProviderRequest", "SetProviderResponse"),
+        Method(PROVIDERS_DISABLE, "agent", "DisableProviderRequest", "DisableProviderResponse"),
         Method(SESSION_NEW, "agent", "NewSessionRequest", "NewSessionResponse"),
         Method(SESSION_RESUME, "agent", "ResumeSessionRequest", "ResumeSessionResponse"),
         Method(SESSION_LIST, "agent", "ListSessionsRequest", "ListSessionsResponse"),
         Method(SESSION_CLOSE, "agent", "CloseSessionRequest", "CloseSessionResponse"),
         Method(SESSION_DELETE, "agent", "DeleteSessionRequest", "DeleteSessionResponse"),
+        Method(SESSION_FORK, "agent", "ForkSessionRequest", "ForkSessionResponse"),
+        Method(SESSION_SET_TITLE, "agent", "SetSessionTitleRequest", "SetSessionTitleResponse"),
+        Method(SESSION_ARCHIVE, "agent", "ArchiveSessionRequest", "ArchiveSessionResponse"),
+        Method(SESSION_UNARCHIVE, "agent", "UnarchiveSessionRequest", "UnarchiveSessionResponse"),
+        Method(SESSION_STATUS, "agent", "SessionStatusRequest", "SessionStatusResponse"),
         Method(SESSION_PROMPT, "agent", "PromptRequest", "PromptResponse"),
         Method(SESSION_CANCEL, "agent", "CancelSessionNotification"),
         Method(SESSION_SET_CONFIG_OPTION, "agent", "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse"),
@@ -76,6 +97,7 @@ METHODS: Final[dict[str, Method]] = {
         Method(SESSION_REQUEST_PERMISSION, "client", "RequestPermissionRequest", "RequestPermissionResponse"),
         Method(ELICITATION_CREATE, "client", "CreateElicitationRequest", "CreateElicitationResponse"),
         Method(ELICITATION_COMPLETE, "client", "CompleteElicitationNotification"),
+        Method(MCP_MESSAGE, "client", "MessageMcpRequest", "MessageMcpResponse"),
         Method(CANCEL_REQUEST, "both", "CancelRequestNotification"),
     )
 }

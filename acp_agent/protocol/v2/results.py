@@ -34,7 +34,7 @@ def agent_capabilities(
     """What the agent can do beside the methods that every agent with sessions has.
 
     :param prompt: of `image`, `audio`, `embeddedContext`.
-    :param mcp: of `stdio`, `http`.
+    :param mcp: of `stdio`, `http`, `acp`.
     :param session: of `delete`, `additionalDirectories`.
     """
     return {

@@ -66,15 +66,6 @@ def idle(stop_reason: str | None = None, *, error: JsonObject | None = None) -> 
     return {"sessionUpdate": "state_update", "state": "idle", **given(stopReason=stop_reason, error=error)}
 
 
-def plan_update(plan_id: str, entries: Sequence[JsonObject]) -> JsonObject:
-    """The whole of one plan, which replaces what it was before.
-
-    :param entries: made by version 1's `plan_entry`.
-    """
-    plan: JsonObject = {"type": "items", "planId": plan_id, "entries": [*entries]}
-    return {"sessionUpdate": "plan_update", "plan": plan}
-
-
 # ---------------------------------------------------------------------------------------------------- tool calls
 
 

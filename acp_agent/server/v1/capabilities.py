@@ -16,6 +16,8 @@ class Capabilities:
 
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
+    :ivar plans: `plan_update` in the place of `plan`.
+    :ivar plan_removals: `plan_removed` in the place of an empty plan.
     :ivar booleans: options of a session that are on or off.
     :ivar forms: `elicitation/create` with a form.
     :ivar urls: `elicitation/create` with an address, and `elicitation/complete`.
@@ -26,6 +28,8 @@ class Capabilities:
     terminal: bool = False
     compaction: bool = False
     notices: bool = False
+    plans: bool = False
+    plan_removals: bool = False
     booleans: bool = False
     forms: bool = False
     urls: bool = False
@@ -42,6 +46,8 @@ class Capabilities:
             terminal=wire.get("terminal") is True,
             compaction=isinstance(session.get("compaction"), dict),
             notices=isinstance(session.get("notices"), dict),
+            plans=isinstance(wire.get("plan"), dict),
+            plan_removals=isinstance(wire.get("plan"), dict),
             booleans=isinstance(options.get("boolean"), dict),
             forms=isinstance(elicitation.get("form"), dict),
             urls=isinstance(elicitation.get("url"), dict),

@@ -20,5 +20,7 @@ def _server(server: v1.McpServer) -> McpServer:
     if isinstance(server, v1.McpServerStdio):
         env = {variable.name: variable.value for variable in server.env}
         return McpServer(server.name, "stdio", command=server.command, args=tuple(server.args), env=env)
+    if isinstance(server, v1.McpServerAcp):
+        return McpServer(server.name, "acp", server_id=server.server_id)
     headers = {header.name: header.value for header in server.headers}
     return McpServer(server.name, server.type, url=server.url, headers=headers)

@@ -46,6 +46,8 @@ SHOWN_RESULT = 30_000
 """Characters of a tool's result that an editor is shown; the model has read more."""
 SUMMARY_STEP = 1_000
 """Characters by which a summary grows before a client that sees it as a tool call is sent it again."""
+PLAN = "plan"
+"""A session has one plan."""
 COMPACTION_TITLE = "Compact conversation"
 _FENCED_KINDS = ("read", "search", "execute")
 
@@ -187,12 +189,7 @@ class Presenter:
     ) -> JsonObject | None:
         match update:
             case PlanUpdated():
-                return updates.plan(
-                    [
-                        content.plan_entry(entry.content, priority=entry.priority, status=entry.status)
-                        for entry in update.entries
-                    ]
-                )
+                return self._plan(update)
             case UsageUpdated():
                 cost = None if update.cost is None else content.cost(update.cost, "USD")
                 return updates.usage_update(update.used, update.size, cost=cost)
@@ -213,6 +210,14 @@ class Presenter:
                 return updates.notice(update.severity, update.text) if self._capabilities.notices else None
             case _:
                 assert_never(update)
+
+    def _plan(self, update: PlanUpdated) -> JsonObject:
+        if self._capabilities.plan_removals and not update.entries:
+            return updates.plan_removed(PLAN)
+        entries = [
+            content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries
+        ]
+        return updates.plan_update(PLAN, entries) if self._capabilities.plans else updates.plan(entries)
 
 
 def config_options(options: Sequence[Option], capabilities: Capabilities) -> list[JsonObject]:

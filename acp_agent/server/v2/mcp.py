@@ -29,8 +29,10 @@ def _server(server: v2.McpServer) -> McpServer:
         case v2.McpServerHttp():
             headers = {header.name: header.value for header in server.headers}
             return McpServer(server.name, "http", url=server.url, headers=headers)
+        case v2.McpServerAcp():
+            return McpServer(server.name, "acp", server_id=server.server_id)
         case _:
             raise InvalidParamsError(
-                f"mcpServers: this agent speaks to MCP servers over stdio and http, and not over "
+                f"mcpServers: this agent speaks to MCP servers over stdio, http and acp, and not over "
                 f"{one_line(server.type, 40)!r}."
             )

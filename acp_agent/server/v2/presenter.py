@@ -34,16 +34,12 @@ from acp_agent.turn.updates import (
     ModeUpdated,
     Option,
     OptionsUpdated,
-    PlanUpdated,
     PromptTaken,
     TurnBegan,
     TurnOver,
     Update,
     UserSaid,
 )
-
-PLAN = "plan"
-"""A session has one plan."""
 
 Kind: TypeAlias = Literal["user", "agent", "thought"]
 _Call: TypeAlias = CallAnnounced | CallStarted | CallTerminal | CallOutput | CallFinished
@@ -95,14 +91,6 @@ class Presenter:
                 yield from whole("user", update.message_id, [block_from_part(part) for part in update.parts])
             case CallAnnounced() | CallStarted() | CallTerminal() | CallOutput() | CallFinished():
                 yield self._call(update)
-            case PlanUpdated():
-                yield updates.plan_update(
-                    PLAN,
-                    [
-                        common.plan_entry(entry.content, priority=entry.priority, status=entry.status)
-                        for entry in update.entries
-                    ],
-                )
             case ModeUpdated():
                 return  # it is one of the options
             case OptionsUpdated():

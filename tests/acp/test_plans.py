@@ -1,0 +1,56 @@
+"""The plan as an editor shows it: one with an id where the editor knows those, and the whole list where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from support.editors import ZED
+from support.models import Reply, ToolCall
+from support.stage import stage
+
+PLANS = replace(ZED, more={**ZED.more, "plan": {}})
+KINDS = ("plan", "plan_update", "plan_removed")
+
+
+def planned(*entries: tuple[str, str]) -> Reply:
+    """A reply that sets the plan."""
+    steps = [{"content": content, "status": status} for content, status in entries]
+    return Reply(tool_calls=[ToolCall("plan", {"entries": steps})])
+
+
+def shown(updates: list[Any]) -> list[tuple[str, list[str]]]:
+    """The updates of plans: their kind, and the steps' statuses."""
+    found: list[tuple[str, list[str]]] = []
+    for update in updates:
+        if update["sessionUpdate"] in KINDS:
+            entries = update.get("plan", update).get("entries", [])
+            found.append((update["sessionUpdate"], [entry["status"] for entry in entries]))
+    return found
+
+
+async def test_an_editor_that_knows_plans_by_id_sees_one_that_changes_and_goes(tmp_path: Path) -> None:
+    replies = [planned(("Look", "in_progress"), ("Mend", "pending")), planned(("Look", "completed")), planned()]
+    async with stage(tmp_path, *replies, Reply("Done."), editor=PLANS) as it:
+        assert await it.prompt("Work") == {"stopReason": "end_turn"}
+        changed = [("plan_update", ["in_progress", "pending"]), ("plan_update", ["completed"]), ("plan_removed", [])]
+        assert shown(it.agent.updates()) == changed
+        ids = [each["plan"]["planId"] for each in it.agent.updates(kind="plan_update")]
+        ids += [each["planId"] for each in it.agent.updates(kind="plan_removed")]
+        assert len(ids) == 3
+        assert len(set(ids)) == 1
+        async with it.restarted(capabilities=ZED) as older:
+            heard = len(older.agent.lines)
+            await older.agent.load(it.session, it.folder)
+            lists = [("plan", ["in_progress", "pending"]), ("plan", ["completed"]), ("plan", [])]
+            assert shown(older.agent.updates(since=heard)) == lists
+
+
+async def test_an_editor_that_says_null_of_plans_is_sent_the_whole_list(tmp_path: Path) -> None:
+    for index, said in enumerate((None, True)):
+        editor = replace(ZED, more={**ZED.more, "plan": said})
+        home = tmp_path / str(index)
+        async with stage(home, planned(("Look", "pending")), Reply("Planned."), editor=editor, laws=False) as it:
+            await it.prompt("Plan it")
+            assert shown(it.agent.updates()) == [("plan", ["pending"])]
