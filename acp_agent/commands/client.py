@@ -70,6 +70,11 @@ class TerminalClient:
         """It prints them."""
         return True
 
+    @property
+    def mcp_channel(self) -> None:
+        """It is no MCP server."""
+        return None
+
     async def show(self, update: Update) -> None:
         """Print what a person wants to read, and show what is waited for."""
         self._print(update)

@@ -13,6 +13,7 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content, methods, updates
 from acp_agent.server.bounds import pieces
+from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
 
 MAX_JOINED = 16_384
@@ -24,12 +25,19 @@ class WireClient(ABC):
 
     :param peer: the connection.
     :param session_id: as the editor knows it; every message carries it, also one of a nested piece of work.
+    :param servers: the MCP servers that the editor itself is.
     """
 
-    def __init__(self, peer: Peer, session_id: str) -> None:
+    def __init__(self, peer: Peer, session_id: str, servers: EditorServers) -> None:
         self._peer = peer
+        self._servers = servers
         self._session_id = session_id
         self._begun: set[str] = set()
+
+    @property
+    def mcp_channel(self) -> EditorServers:
+        """How MCP servers are reached that the editor itself is."""
+        return self._servers
 
     @abstractmethod
     def _present(self, update: Update) -> Iterator[JsonObject]:

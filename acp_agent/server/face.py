@@ -15,10 +15,18 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.errors import AgentError, SessionClosedError, SessionNotFoundError
-from acp_agent.jsonrpc.messages import INTERNAL_ERROR, INVALID_REQUEST, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JsonObject,
+    JsonValue,
+    RpcError,
+)
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router, ToLoad
 from acp_agent.logfile import log_failure
+from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.order import Place, WireOrder
 from acp_agent.server.tracing import trace_context
 from acp_agent.session.manager import SessionManager
@@ -55,6 +63,7 @@ class Face(ABC):
         self._opening = anyio.Lock()
         self._order = WireOrder()
         self._peer: Peer | None = None
+        self._servers: EditorServers | None = None
         self._greeted = False
         self._loaded: set[str] = set()
 
@@ -144,6 +153,22 @@ class Face(ABC):
         if self._peer is None or not self._greeted:
             raise RuntimeError("a session was asked for before there was a connection")
         return self._peer
+
+    def _mcp_servers(self) -> EditorServers:
+        if self._servers is None:
+            self._servers = EditorServers(self._connection())
+        return self._servers
+
+    def _mcp_route(self) -> Route[JsonObject]:
+        """What an MCP server of the editor's says: heard while the line is read, and so before what it answers."""
+
+        def hear(call: Call, params: JsonObject) -> Awaitable[JsonValue]:
+            if not call.is_notification:
+                raise RpcError(METHOD_NOT_FOUND, "mcp/message is a request to an editor; an agent has no MCP servers.")
+            self._mcp_servers().hear(params)
+            return done({})
+
+        return lambda params: params, hear, lambda params: None
 
     def _after_opening(self, call: Call, session: Session) -> None:
         """Editors drop updates of a session whose id they have not been answered yet."""

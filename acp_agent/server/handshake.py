@@ -54,7 +54,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
         agent_capabilities=results.agent_capabilities(
             load_session=True,
             prompt=("image", "audio", "embeddedContext"),
-            mcp=("http", "sse"),
+            mcp=("http", "sse", "acp"),
             session=_SESSION,
             auth=("logout",),
             more=("providers",),

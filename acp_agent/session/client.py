@@ -13,6 +13,7 @@ from acp_agent.turn.updates import Update
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
+    from acp_agent.tools.mcp_channel import McpChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class SessionClient(Protocol):
     @property
     def shows_notices(self) -> bool:
         """Whether it shows a `Notice`."""
+        ...
+
+    @property
+    def mcp_channel(self) -> McpChannel | None:
+        """How MCP servers are reached that it is itself; None where it can be none."""
         ...
 
     async def show(self, update: Update) -> None:

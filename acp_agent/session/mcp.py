@@ -86,7 +86,12 @@ class SessionMcp:
         from acp_agent.tools.mcp_servers import SessionServers
 
         questions = self._host.client.questions
-        place = Place(self._roots, os.environ, elicits=questions.asks == "forms" or questions.opens_urls)
+        place = Place(
+            self._roots,
+            os.environ,
+            elicits=questions.asks == "forms" or questions.opens_urls,
+            channel=self._host.client.mcp_channel,
+        )
         self._servers = SessionServers(self._wanted, place, self._host.tell, self._changed)
         self._servers.start(self._tasks)
 

@@ -1,4 +1,5 @@
-"""A connection to one MCP server, by the official SDK: with `mcp_transports` the only importer of `mcp`.
+"""A connection to one MCP server, by the official SDK: with `mcp_transports` and `mcp_over_acp` the only importer
+of `mcp`.
 
 The SDK takes most of a second to load, so that this module is imported in a worker thread, and only where a session has
 servers. Owns the handshake and the lists. Knows neither when a server is started nor what becomes of what it answers.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -24,6 +25,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.tools.forms import LinkAnswer
+from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling, Elicitations
 from acp_agent.tools.mcp_offer import (
     Answer,
@@ -36,7 +38,7 @@ from acp_agent.tools.mcp_offer import (
     PromptMessage,
 )
 from acp_agent.tools.mcp_stdio import ServerProcess
-from acp_agent.tools.mcp_transports import LOGIN, Seen, leaves_of, over_http, over_sse, over_stdio
+from acp_agent.tools.mcp_transports import LOGIN, Seen, Streams, leaves_of, over_http, over_sse, over_stdio
 from mcp import Client, MCPError, types
 
 Mode: TypeAlias = Literal["legacy", "auto"]
@@ -209,6 +211,7 @@ async def connect(
     changed: Callable[[ListName], None],
     *,
     elicits: bool = False,
+    channel: McpChannel | None = None,
 ) -> AsyncGenerator[Connection]:
     """Connect to a server and agree on a version. Has to be left by the task that has entered it.
 
@@ -217,6 +220,7 @@ async def connect(
     :param roots: the session's directories, for servers that ask.
     :param changed: told which list the server says to have changed.
     :param elicits: whether the server is told that it may ask the user.
+    :param channel: to servers that the editor is itself.
     :raises HandshakeRefusedError: another mode may do.
     :raises ToolError: it could not be reached, refused, or the connection broke; says why.
     """
@@ -248,12 +252,8 @@ async def connect(
             return types.ElicitResult(action=_ACTIONS[form])
         return types.ElicitResult(action="accept", content={**values})
 
-    if process is not None:
-        transport = over_stdio(process, seen)
-    else:
-        transport = over_sse(server, seen) if server.transport == "sse" else over_http(server, seen)
     client = Client(
-        transport,
+        _transport(server, process, channel, seen),
         mode=mode,
         message_handler=heard,
         list_roots_callback=list_roots,
@@ -274,6 +274,20 @@ async def connect(
         )
         kind = HandshakeRefusedError if refused and not seen.lost.is_set() else ToolError
         raise kind(await seen.why(error)) from error
+
+
+def _transport(
+    server: McpServer, process: ServerProcess | None, channel: McpChannel | None, seen: Seen
+) -> AbstractAsyncContextManager[Streams]:
+    if process is not None:
+        return over_stdio(process, seen)
+    if server.transport == "acp":
+        if channel is None:
+            raise ToolError("it is reached over an editor's connection, and there is none")
+        from acp_agent.tools.mcp_over_acp import over_acp
+
+        return over_acp(server.server_id, channel, seen)
+    return over_sse(server, seen) if server.transport == "sse" else over_http(server, seen)
 
 
 def _tool(tool: types.Tool) -> OfferedTool:

@@ -22,6 +22,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.logfile import log_failure, mask
+from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
 from acp_agent.tools.mcp_stdio import server_environment, server_process
@@ -56,11 +57,13 @@ class Place:
     :ivar roots: the session's directories; a server's working directory is the first.
     :ivar env: the agent's environment variables.
     :ivar elicits: whether they may ask the user something while one of their tools runs.
+    :ivar channel: to those that the editor is itself.
     """
 
     roots: Sequence[Path]
     env: Mapping[str, str]
     elicits: bool = False
+    channel: McpChannel | None = None
 
 
 class SessionServer:
@@ -92,7 +95,7 @@ class SessionServer:
         self.tools: tuple[McpTool, ...] = ()
         self.reason = ""
         self._connection: Connection | None = None
-        self._mode: Mode = "legacy"
+        self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
         self._scope = anyio.CancelScope()
         self._turned = anyio.Event()
         self._wanted = anyio.Event()
@@ -227,7 +230,7 @@ class SessionServer:
             try:
                 return await self._connected(from_here, self._mode)
             except ToolError as error:
-                if self._connection is not None or not _is_refusal(error):
+                if self._connection is not None or self._mode == "auto" or not _is_refusal(error):
                     raise
                 self._mode = "auto"
                 return await self._connected(from_here, self._mode)
@@ -254,7 +257,15 @@ class SessionServer:
                 from acp_agent.tools.mcp import connect
 
                 connection = await stack.enter_async_context(
-                    connect(server, process, place.roots, mode, self._hear, elicits=place.elicits)
+                    connect(
+                        server,
+                        process,
+                        place.roots,
+                        mode,
+                        self._hear,
+                        elicits=place.elicits,
+                        channel=place.channel,
+                    )
                 )
                 self._stale = anyio.Event()
                 self._take(await connection.offer())

@@ -23,7 +23,7 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
     :param env: the agent's environment variables.
     :raises ToolError: one is not set, or its address is none.
     """
-    if server.transport != "stdio" and not server.url.lower().startswith(("http://", "https://")):
+    if server.transport in ("http", "sse") and not server.url.lower().startswith(("http://", "https://")):
         raise ToolError("its address is no http or https URL")
     if not server.variables:
         return server

@@ -50,7 +50,7 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
     async with connected_agent(home=tmp_path) as agent:
         capabilities = agent.initialized["agentCapabilities"]
         assert capabilities["loadSession"] is True
-        assert capabilities["mcpCapabilities"] == {"http": True, "sse": True}
+        assert capabilities["mcpCapabilities"] == {"http": True, "sse": True, "acp": True}
         assert capabilities["sessionCapabilities"] == {
             "list": {},
             "delete": {},

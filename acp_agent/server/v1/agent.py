@@ -89,6 +89,7 @@ class Agent(Face):
         router.register(methods.SESSION_ARCHIVE, *self._route(methods.SESSION_ARCHIVE, self._archive))
         router.register(methods.SESSION_UNARCHIVE, *self._route(methods.SESSION_UNARCHIVE, self._unarchive))
         router.register(methods.SESSION_STATUS, *self._route(methods.SESSION_STATUS, self._status))
+        router.register(methods.MCP_MESSAGE, *self._mcp_route())
         router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
         router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
@@ -283,7 +284,7 @@ class Agent(Face):
         return methods.METHODS[method].params_model()
 
     def _client(self, session_id: str) -> SessionClient:
-        return EditorClient(self._connection(), session_id, self._capabilities)
+        return EditorClient(self._connection(), session_id, self._capabilities, self._mcp_servers())
 
     @property
     def _prompt_method(self) -> str:

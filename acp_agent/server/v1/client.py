@@ -16,6 +16,7 @@ from acp_agent.protocol.v1 import content, methods, requests, updates
 from acp_agent.server.asking import TRUST_CHOICES, answer_of, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
+from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from acp_agent.server.v1.presenter import Presenter, call_content, call_locations
@@ -40,8 +41,8 @@ class EditorClient(WireClient):
     :param session_id: as the editor knows it; every question carries it, also one of a nested piece of work.
     """
 
-    def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities) -> None:
-        super().__init__(peer, session_id)
+    def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities, servers: EditorServers) -> None:
+        super().__init__(peer, session_id, servers)
         self._presenter = Presenter(capabilities)
         self._shows_notices = capabilities.notices
         self._questions = EditorQuestions(peer, session_id, capabilities)

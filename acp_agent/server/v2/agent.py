@@ -79,6 +79,7 @@ class Agent(Face):
         router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
         router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
+        router.register(methods.MCP_MESSAGE, *self._mcp_route())
         router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
         router.register(methods.TOOL_CALL_CANCEL, *self._route(methods.TOOL_CALL_CANCEL, self._cancel_call))
@@ -230,8 +231,8 @@ class Agent(Face):
         return methods.SESSION_PROMPT
 
     def _clients(self, cwd: str) -> Callable[[str], EditorClient]:
-        peer = self._connection()
-        return lambda session_id: EditorClient(peer, session_id, cwd, self._capabilities)
+        peer, servers = self._connection(), self._mcp_servers()
+        return lambda session_id: EditorClient(peer, session_id, cwd, self._capabilities, servers)
 
 
 def _option_value(params: SetSessionConfigOptionRequest) -> str:

@@ -21,6 +21,7 @@ from acp_agent.protocol.v2 import requests, updates
 from acp_agent.server.asking import answer_of, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
+from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.presenter import call_locations
 from acp_agent.server.v2.diffs import diff_items
@@ -49,8 +50,10 @@ class EditorClient(WireClient):
     :param cwd: the session's working directory, absolute.
     """
 
-    def __init__(self, peer: Peer, session_id: str, cwd: str, capabilities: Capabilities) -> None:
-        super().__init__(peer, session_id)
+    def __init__(
+        self, peer: Peer, session_id: str, cwd: str, capabilities: Capabilities, servers: EditorServers
+    ) -> None:
+        super().__init__(peer, session_id, servers)
         self._cwd = Path(cwd)
         self._presenter = Presenter(capabilities)
         self._questions = EditorQuestions(peer, session_id, capabilities, self._send)

@@ -24,7 +24,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
         info=_object(first["agentInfo"]),
         capabilities=results.agent_capabilities(
             prompt=[name for name, has in prompt.items() if has is True],
-            mcp=["stdio", *(["http"] if mcp.get("http") is True else [])],
+            mcp=["stdio", *(name for name in ("http", "acp") if mcp.get(name) is True)],
             session=[name for name in ("delete", "additionalDirectories") if name in session],
         ),
         auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],

@@ -1,0 +1,83 @@
+"""`EditorServers`: the MCP servers that an editor itself is, over the connection that is there already.
+
+Owns which request what a server says belongs to, and why one was not answered. The same in every version of the
+protocol. Knows nothing of what MCP's messages mean.
+
+ACP RFD, "MCP over ACP".
+"""
+
+from __future__ import annotations
+
+from acp_agent.errors import InvalidParamsError, ToolError, sentence
+from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol.v1 import methods, requests
+from acp_agent.tools.mcp_channel import Heard, McpOutcome, ServerGoneError
+
+LIMIT_EXCEEDED = -33000
+SERVER_UNAVAILABLE = -33001
+
+
+class EditorServers:
+    """`McpChannel` over one connection.
+
+    :param peer: the connection.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._hearing: dict[tuple[JsonValue, JsonValue], Heard] = {}
+
+    async def ask(
+        self, server_id: str, request_id: str, method: str, params: JsonObject | None, heard: Heard
+    ) -> McpOutcome:
+        """Send a request; see `McpChannel.ask`."""
+        key = (server_id, request_id)
+        self._hearing[key] = heard
+        try:
+            message = requests.mcp_message(server_id, request_id, method, params)
+            return _outcome(await self._peer.request(methods.MCP_MESSAGE, message))
+        except RpcError as error:
+            raise _failure(error) from error
+        except PeerClosedError as error:
+            raise ServerGoneError("the editor has gone") from error
+        finally:
+            del self._hearing[key]
+
+    def hear(self, params: JsonObject) -> None:
+        """Hear what a server says. What belongs to no request that is under way comes too late and is dropped.
+
+        :raises InvalidParamsError: it is not what the protocol says.
+        """
+        method, inner = params.get("method"), params.get("params")
+        key = (params.get("serverId"), params.get("requestId"))
+        if not all(isinstance(value, str) for value in (*key, method)) or not isinstance(inner, dict | None):
+            raise InvalidParamsError(
+                f"{methods.MCP_MESSAGE}: serverId, requestId and method must be strings, and params an object."
+            )
+        heard = self._hearing.get(key)
+        if heard is not None:
+            heard(str(method), inner)
+
+
+def _outcome(carrier: JsonValue) -> McpOutcome:
+    if isinstance(carrier, dict):
+        if "result" in carrier:
+            return McpOutcome(carrier["result"])
+        error = carrier.get("error")
+        if isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str):
+            return McpOutcome(error=error)
+    raise ToolError("what the editor answered for it is not what the protocol says")
+
+
+def _failure(error: RpcError) -> ToolError:
+    match error.code:
+        case code if code == SERVER_UNAVAILABLE:
+            return ServerGoneError("the editor does not have it (any more)")
+        case code if code == LIMIT_EXCEEDED:
+            return ToolError("the editor is asked too much of it at a time")
+        case code if code == METHOD_NOT_FOUND:
+            return ToolError(f"the editor names it, and does not know {methods.MCP_MESSAGE}")
+        case _:
+            return ToolError(f"the editor could not ask it: {sentence(error)}")

@@ -1,0 +1,230 @@
+"""MCP servers that the editor is itself: over the connection that is there, and otherwise as all others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import AgentError
+from support.editors import ZED_BETA
+from support.lines import Line
+from support.mcp import logged, ready, says, tool
+from support.mcp_editor import VERSION, EditorServer, provide
+from support.models import model_server
+from support.replies import Reply, ToolCall
+from support.second import second_agent
+from support.serving import never_answer
+from support.stage import Stage, results, stage
+
+LOOK = tool("look", inputSchema={"type": "object", "properties": {"at": {"type": "string"}}})
+
+
+async def opened(it: Stage, *servers: EditorServer) -> str:
+    """A session with these servers, which the editor provides."""
+    provide(it.agent, *servers)
+    return await it.agent.new_session(it.folder, mcpServers=[server.entry for server in servers])
+
+
+def _asks(line: Line) -> bool:
+    return line.kind == "request" and line.method == "mcp/message"
+
+
+def offered(it: Stage, call: int) -> list[str]:
+    """The names of the tools of MCP servers that the model was told of."""
+    tools = json.loads(json.dumps(it.server.calls[call].body["tools"]))
+    names = [each.get("name") or each["function"]["name"] for each in tools]
+    return [name for name in names if name.startswith("mcp__")]
+
+
+async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_any_server(tmp_path: Path) -> None:
+    desk = EditorServer(
+        "desk",
+        tools=[LOOK],
+        prompts=[{"name": "tidy", "arguments": [{"name": "what", "required": True}]}],
+        resources=[{"uri": "desk://note", "name": "note"}],
+        results={
+            "look": says("A lamp."),
+            "tidy": {"messages": [{"role": "user", "content": {"type": "text", "text": "Tidy the drawer."}}]},
+            "desk://note": {
+                "contents": [{"uri": "desk://note", "text": "Buy ink."}],
+                "ttlMs": 0,
+                "cacheScope": "private",
+            },
+        },
+    )
+    replies = [Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})]), Reply("I see."), Reply("Done.")]
+    async with stage(tmp_path, *replies, Reply("Noted."), mode="full-access") as it:
+        assert it.agent.initialized["agentCapabilities"]["mcpCapabilities"]["acp"] is True
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
+        assert offered(it, 0) == ["mcp__desk__look"]
+        assert desk.calls() == [{"name": "look", "arguments": {"at": "top"}}]
+        assert [result.text for result in results(it.server.calls[1].body)] == ["A lamp."]
+        # Another tool comes, and is there in the next turn.
+        desk.lists["tools"] = [LOOK, tool("clean")]
+        desk.lists["prompts"] = [*desk.lists["prompts"], {"name": "sort"}]
+        heard = len(it.agent.lines)
+        await desk.changed("tools")
+        await it.agent.wait_update("available_commands_update", session, since=heard, timeout=10)
+        assert await it.agent.prompt(session, "/mcp:desk:tidy drawer", 30) == {"stopReason": "end_turn"}
+        assert offered(it, 2) == ["mcp__desk__look", "mcp__desk__clean"]
+        assert "Tidy the drawer." in json.dumps(it.server.calls[2].body)
+        assert await it.agent.prompt(session, "Do @desk:desk://note", 30) == {"stopReason": "end_turn"}
+        assert "Buy ink." in json.dumps(it.server.calls[3].body)
+        # With the session it is let go, and nothing is asked of it any more.
+        assert list(desk.active.values()) == ["subscriptions/listen"]
+        await it.agent.request("session/close", {"sessionId": session})
+        await it.agent.until(lambda: not desk.active, 10)
+        asked = len(desk.got)
+        await it.agent.request("session/list", {})
+        assert len(desk.got) == asked
+
+
+async def test_servers_that_are_gone_mute_or_wrong_are_told_of_and_the_session_works(tmp_path: Path) -> None:
+    async def older(message: Mapping[str, Any]) -> Any:
+        return {"error": {"code": -32022, "message": "Unsupported", "data": {"supported": ["2025-06-18"]}}}
+
+    async def nonsense(message: Mapping[str, Any]) -> Any:
+        return {"neither": 1}
+
+    good, old, odd, mute, gone = (EditorServer(name, tools=[LOOK]) for name in ("good", "old", "odd", "mute", "gone"))
+    old.handlers["server/discover"] = older
+    odd.handlers["server/discover"] = nonsense
+    mute.handlers["server/discover"] = never_answer
+    gone.there = False
+    async with stage(tmp_path, Reply("One."), Reply("Two."), editor=ZED_BETA) as it:
+        session = await opened(it, gone, old, odd, mute, good)
+        for name in ("gone", "old", "odd"):
+            await logged(it, f"MCP server {name} could not be started")
+        assert await it.agent.prompt(session, "Go on", 30) == {"stopReason": "end_turn"}
+        assert offered(it, 0) == ["mcp__good__look"]
+        told = json.dumps(it.agent.updates(kind="notice"))
+        assert "'gone' could not be started: the editor does not have it" in told
+        assert "'old' could not be started: " in told
+        assert "'odd' could not be started: what the editor answered for it is not what the protocol says" in told
+        assert "'mute' is not ready yet" in told
+        assert "'good'" not in told
+        # One that comes back is there with the next prompt.
+        gone.there = True
+        assert await it.agent.prompt(session, "And now?", 30) == {"stopReason": "end_turn"}
+        await ready(it, "gone")
+
+
+async def test_an_editor_that_names_a_server_and_cannot_be_asked_is_told_so(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("One.")) as it:
+        desk = EditorServer("desk")
+        session = await it.agent.new_session(it.folder, mcpServers=[desk.entry])
+        await logged(it, "MCP server desk could not be started")
+        assert await it.agent.prompt(session, "Go on", 30) == {"stopReason": "end_turn"}
+        assert "the editor names it, and does not know mcp/message" in it.agent.text()
+
+
+async def test_a_server_that_goes_during_a_call_fails_that_call_and_is_connected_to_anew(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK], results={"look": says("A lamp.")})
+    call = Reply(tool_calls=[ToolCall("mcp__desk__look")])
+    async with stage(tmp_path, call, Reply("Oh."), call, Reply("I see."), mode="full-access") as it:
+
+        async def vanish(message: Mapping[str, Any]) -> Any:
+            del desk.handlers["tools/call"]
+            raise AgentError(-33001, "MCP server registration unavailable")
+
+        desk.handlers["tools/call"] = vanish
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        await it.agent.prompt(session, "Look", 30)
+        [failed] = results(it.server.calls[1].body)
+        assert "'desk' ended during this call" in failed.text
+        await it.agent.prompt(session, "Again", 30)
+        assert [result.text for result in results(it.server.calls[3].body)] == ["A lamp."]
+
+
+async def test_a_call_shows_how_far_it_is_and_is_taken_back_with_the_turn(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("mcp__desk__look")]), mode="full-access") as it:
+
+        async def work(message: Mapping[str, Any]) -> Any:
+            token = message["params"]["_meta"]["progressToken"]
+            for done in (1, 2):
+                progress = {"progressToken": token, "progress": done, "total": 3, "message": f"Drawer {done}"}
+                await desk.says(message["requestId"], "notifications/progress", progress)
+            await anyio.sleep_forever()
+
+        desk.handlers["tools/call"] = work
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        turn = await it.agent.start_prompt(session, "Look")
+        await it.agent.until(lambda: "1/3 Drawer 1" in json.dumps(it.agent.updates(kind="tool_call_update")), 30)
+        assert "tools/call" in desk.active.values()
+        await it.agent.cancel(session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        await it.agent.until(lambda: "tools/call" not in desk.active.values(), 10)
+
+
+async def test_what_a_server_asks_of_the_user_is_a_form_of_the_editor(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+    form = {"mode": "form", "message": "Which drawer?", "requestedSchema": {"type": "object", "properties": {}}}
+    form["requestedSchema"] = {"type": "object", "properties": {"drawer": {"type": "string"}}, "required": ["drawer"]}
+
+    async def ask(message: Mapping[str, Any]) -> Any:
+        answers = message["params"].get("inputResponses")
+        if answers is None:
+            requests = {"which": {"method": "elicitation/create", "params": form}}
+            return {"result": {"resultType": "input_required", "inputRequests": requests}}
+        return {"result": {"resultType": "complete", **says(f"In the {answers['which']['content']['drawer']}.")}}
+
+    async def fill(params: Mapping[str, Any]) -> Any:
+        assert "Which drawer?" in params["message"]
+        return {"action": "accept", "content": {"drawer": "upper one"}}
+
+    desk.handlers["tools/call"] = ask
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("mcp__desk__look")]), Reply("Ah."), mode="full-access") as it:
+        it.agent.handlers["elicitation/create"] = fill
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        await it.agent.prompt(session, "Look", 30)
+        assert [result.text for result in results(it.server.calls[1].body)] == ["In the upper one."]
+
+
+async def test_two_sessions_have_one_server_and_what_belongs_to_no_request_is_dropped(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK], results={"look": says("A lamp.")})
+    call = Reply(tool_calls=[ToolCall("mcp__desk__look")])
+    async with stage(tmp_path, call, Reply("I see."), call, Reply("I see."), mode="full-access") as it:
+        first, second = await opened(it, desk), await opened(it, desk)
+        await it.agent.until(lambda: len(desk.active) == 2, 30)
+        assert set(desk.active.values()) == {"subscriptions/listen"}
+        await desk.says("nobody's", "notifications/tools/list_changed", {})
+        for wrong in ({}, {"serverId": 1, "requestId": "x", "method": "y"}, {"serverId": "s", "requestId": "r"}):
+            await it.agent.notify("mcp/message", wrong)
+        with pytest.raises(AgentError) as error:
+            await it.agent.request("mcp/message", {"serverId": "s", "requestId": "r", "method": "ping"})
+        assert error.value.code == -32601
+        for session in (first, second):
+            await it.agent.set_mode(session, "full-access")
+            assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
+        assert len(desk.calls()) == 2
+        # An id is never used twice, though both count from one.
+        ids = [line.params["requestId"] for line in it.agent.lines if _asks(line)]
+        assert len(ids) == len(set(ids))
+
+
+async def test_version_2_reaches_them_as_version_1_does(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK], results={"look": says("A lamp.")})
+    look = Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})])
+    async with (
+        model_server([look, Reply("I see.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        assert it.initialized["capabilities"]["session"]["mcp"]["acp"] == {}
+        provide(it.agent, desk)
+        session = await it.open(tmp_path, mcpServers=[desk.entry])
+        assert (await it.answer(session, "Look"))["stopReason"] == "end_turn"
+        assert desk.calls() == [{"name": "look", "arguments": {"at": "top"}}]
+        assert desk.got[0][1]["_meta"]["io.modelcontextprotocol/protocolVersion"] == VERSION
+        await it.agent.request("session/close", {"sessionId": session})
+        await it.agent.until(lambda: not desk.active, 10)

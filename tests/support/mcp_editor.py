@@ -1,0 +1,139 @@
+"""MCP servers that an editor is itself, over its connection with the agent (ACP's draft of "MCP over ACP").
+
+    desk = EditorServer("desk", tools=[tool("look")], results={"look": says("Here.")})
+    provide(it.agent, desk)                             # from here on the editor answers `mcp/message`
+    session = await it.agent.new_session(it.folder, mcpServers=[desk.entry])
+    await desk.changed("tools")                         # tells who listens
+
+As strict as the TypeScript SDK's: MCP 2026-07-28 alone, which has no handshake and says who asks in every request.
+Imports nothing of acp_agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+
+from support.client import AgentError, AgentProcess
+
+VERSION = "2026-07-28"
+ABOUT = "io.modelcontextprotocol/"
+_LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+
+class EditorServer:
+    """One server.
+
+    :ivar there: False answers as for a server that the editor has no more.
+    :ivar got: method and params of every request, oldest first.
+    :ivar active: the ids of the requests that are being worked on.
+    :ivar handlers: answers by method in place of the usual ones; each gets the message's params.
+    """
+
+    def __init__(self, name: str, *, results: Mapping[str, Any] | None = None, **lists: list[dict[str, Any]]) -> None:
+        self.name = name
+        self.server_id = f"server of {name}"
+        self.lists = lists
+        self.there = True
+        self.got: list[tuple[str, Mapping[str, Any]]] = []
+        self.active: dict[str, str] = {}
+        self.handlers: dict[str, Handler] = {}
+        self.agent: AgentProcess | None = None
+        self._results = results or {}
+        self._listening: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As an editor names it in `mcpServers`."""
+        return {"type": "acp", "name": self.name, "serverId": self.server_id}
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls of tools that it got."""
+        return [
+            {"name": params["name"], "arguments": params.get("arguments")}
+            for method, params in self.got
+            if method == "tools/call"
+        ]
+
+    async def says(self, request_id: str, method: str, params: Mapping[str, Any]) -> None:
+        """Say something that belongs to a request."""
+        assert self.agent is not None
+        message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
+        await self.agent.notify("mcp/message", message)
+
+    async def changed(self, name: str) -> None:
+        """Tell who listens that a list has changed."""
+        for request_id in list(self._listening):
+            params = {"_meta": {f"{ABOUT}subscriptionId": request_id}}
+            await self.says(request_id, f"notifications/{name}/list_changed", params)
+
+    async def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer `mcp/message`."""
+        if not self.there:
+            raise AgentError(-33001, "MCP server registration unavailable")
+        request_id, method, params = message["requestId"], message["method"], message.get("params") or {}
+        if request_id in self.active:
+            raise AgentError(-32602, "duplicate active MCP request ID")
+        meta = params.get("_meta") or {}
+        if meta.get(f"{ABOUT}protocolVersion") != VERSION or not isinstance(
+            meta.get(f"{ABOUT}clientCapabilities"), dict
+        ):
+            return {"error": {"code": -32602, "message": f"Invalid params: {method} does not say who asks"}}
+        self.got.append((method, params))
+        self.active[request_id] = method
+        try:
+            return await self._answer(request_id, method, params, message)
+        finally:
+            del self.active[request_id]
+
+    async def _answer(
+        self, request_id: str, method: str, params: Mapping[str, Any], message: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if method in self.handlers:
+            return await self.handlers[method](message)
+        if method == "server/discover":
+            able = {name: {"listChanged": True} for name in self.lists}
+            return _result(supportedVersions=[VERSION], capabilities=able, ttlMs=0, cacheScope="private")
+        if method in _LISTS and _LISTS[method] in self.lists:
+            return _result(**{_LISTS[method]: self.lists[_LISTS[method]]}, ttlMs=0, cacheScope="private")
+        if method == "subscriptions/listen":
+            return await self._listen(request_id, params)
+        name = str(params.get("uri") or params.get("name"))
+        if method in ("tools/call", "prompts/get", "resources/read") and name in self._results:
+            return _result(**self._results[name])
+        return {"error": {"code": -32601, "message": f"Method not found: {method} {name}"}}
+
+    async def _listen(self, request_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._listening[request_id] = params
+        try:
+            acknowledged = {
+                "notifications": params["notifications"],
+                "_meta": {f"{ABOUT}subscriptionId": request_id},
+            }
+            await self.says(request_id, "notifications/subscriptions/acknowledged", acknowledged)
+            await anyio.sleep_forever()
+            raise AssertionError("it sleeps until it is cancelled")
+        finally:
+            del self._listening[request_id]
+
+
+def provide(agent: AgentProcess, *servers: EditorServer) -> None:
+    """Have the editor answer for these servers, and for no others."""
+    by_id = {server.server_id: server for server in servers}
+    for server in servers:
+        server.agent = agent
+
+    async def handle(message: Mapping[str, Any]) -> Any:
+        if message["serverId"] not in by_id:
+            raise AgentError(-33001, "MCP server registration unavailable", {"serverId": message["serverId"]})
+        return await by_id[message["serverId"]].handle(message)
+
+    agent.handlers["mcp/message"] = handle
+
+
+def _result(**members: Any) -> dict[str, Any]:
+    return {"result": {"resultType": "complete", **members}}
