@@ -50,12 +50,12 @@ def complain(problem: str) -> None:
 
 async def over_websocket(url: str, headers: dict[str, str]) -> int:
     """A message is a text frame."""
+    status = 1
     async with connect(url, additional_headers=headers, max_size=LONGEST) as socket:
         assert socket.response is not None
         if "Acp-Connection-Id" not in socket.response.headers:
             complain("no Acp-Connection-Id on the upgrade")
         async with anyio.create_task_group() as tasks:
-            status = 1
 
             async def read() -> None:
                 async for message in socket:
