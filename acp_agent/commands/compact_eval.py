@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -32,6 +32,7 @@ from acp_agent.compaction.strategy import Writer
 from acp_agent.config import Settings, load_settings
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import AgentError, RecipeError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
@@ -42,7 +43,7 @@ from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
 from acp_agent.storage.sqlite import SqliteStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tail:
     """What `--tail` says: nothing, tokens, or a share of the window."""
 

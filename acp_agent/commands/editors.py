@@ -14,6 +14,7 @@ from pathlib import Path
 
 from acp_agent.commands.jsonc import JsonText, JsonValue
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
 
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
@@ -21,7 +22,7 @@ PLACEHOLDER = "/path/to/acp-agent"
 _PACKAGE = Path(__file__).parents[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Editor:
     """One editor.
 

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast, get_args
 
@@ -23,6 +23,7 @@ from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, Text, UserMessage
 from acp_agent.errors import AgentError, HookError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import as_answer
 from acp_agent.hooks.claude import TOOLS, with_our_keys
 from acp_agent.hooks.contract import ORIGINS, Hook, OnError, Origin, Services, Summary
@@ -215,7 +216,7 @@ class _Asked:
         return outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _NoSession:
     """What hooks may use where there is no session: the store and the log."""
 

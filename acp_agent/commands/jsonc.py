@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from acp_agent.frozen import frozen
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -27,7 +28,7 @@ class JsonTextError(ValueError):
     """A text is not what it should be; says in which line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Node:
     """A value in the text.
 
@@ -40,7 +41,7 @@ class _Node:
     members: dict[str, _Node] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonText:
     """A text that holds one object.
 

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.commands.asking import answered
@@ -19,6 +18,7 @@ from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sa
 from acp_agent.commands.jsonc import JsonText, JsonTextError
 from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
 from acp_agent.schemas import modeline, put_copy, schema_path
 
 _SCHEMAS = "schemas"
@@ -34,7 +34,7 @@ _CONFIG = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A file as it is to be.
 

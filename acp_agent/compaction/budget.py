@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from acp_agent.frozen import frozen
 
 MAX_RESERVE_SHARE = 0.25
 MARGIN_SHARE = 0.02
@@ -16,7 +18,7 @@ TAIL_TOKENS = 20_000
 TAIL_SHARE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenBudget:
     """The window of a model, and what of it a context fills. All in tokens, and none below zero.
 

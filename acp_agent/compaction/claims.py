@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from unicodedata import combining, normalize
 
 from acp_agent.compaction.provenance_denials import contradicts, denied
@@ -35,6 +34,7 @@ from acp_agent.compaction.provenance_words import (
     SUPPOSED,
     YES,
 )
+from acp_agent.frozen import frozen
 
 SUPPORTED = 0.6
 
@@ -46,7 +46,7 @@ _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[
 _NAMED = re.compile(r"`([^`\n]+)`|\b(\w*[a-z\d]_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\d[\d.,]*\d)\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """A sentence at `[start, end)` that says what the user said, and in which language it says so.
 

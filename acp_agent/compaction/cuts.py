@@ -6,16 +6,16 @@ Which places are legal is `invariants`' matter; this chooses one of them by size
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Pinned
 from acp_agent.conversation.messages import Message, UserMessage
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """A plan for one compaction.
 

@@ -7,11 +7,11 @@ all of them allow it. They look no further than the steps around that place, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Thinking, ToolResult, UserMessage
+from acp_agent.frozen import frozen
 
 
 class Invariant(Protocol):
@@ -25,7 +25,7 @@ class Invariant(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallsKeepTheirResults:
     """Not between an answer that calls tools and the results, nor behind calls that still wait for them.
 
@@ -39,7 +39,7 @@ class CallsKeepTheirResults:
         return not calls or waiting < calls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchesStayWhole:
     """Not between the results of calls that were made side by side.
 
@@ -53,7 +53,7 @@ class BatchesStayWhole:
         return waiting in (0, calls)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingStaysWithItsCall:
     """Not between two answers in a row of which an earlier one holds the thinking for a later one's call.
 
@@ -68,7 +68,7 @@ class ThinkingStaysWithItsCall:
         return not (_run_calls(entries, index) and _run_thought(entries, index))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstMessageStandsByItself:
     """Not before a tool's result, whatever became of its call.
 
@@ -82,7 +82,7 @@ class FirstMessageStandsByItself:
         return index == len(entries) or isinstance(entries[index].message, UserMessage | AssistantMessage)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnansweredStepsStay:
     """Not behind anything that the model still has to answer in a turn that runs.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from acp_agent.compaction.ledger_outcome import (
@@ -25,6 +24,7 @@ from acp_agent.compaction.ledger_shell import Part, ShellLine, command_line, rea
 from acp_agent.compaction.ledger_touch import Touch, joined, patched
 from acp_agent.conversation.memory import Change, CommandFact
 from acp_agent.conversation.messages import ToolCall
+from acp_agent.frozen import frozen
 
 LONGEST_COMMAND = 300
 """Characters of a command line; the middle of a longer one is left out."""
@@ -40,7 +40,7 @@ _NUMBERED: Final = re.compile(r"[ ]{0,12}(\d{1,9})(?:\t|→|: )")
 _MISSING: Final = re.compile(r"([^\s'\"`:‘’]+)['’]?(?: for reading)?: No such file")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Happening:
     """A call that ran.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
+
+from acp_agent.frozen import frozen
 
 _HEAD: Final = 8_000
 _TAIL: Final = 16_000
@@ -45,7 +46,7 @@ _FRAME: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """A result, read.
 

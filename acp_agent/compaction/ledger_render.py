@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.ledger_programs import only_looks
 from acp_agent.conversation.memory import CommandFact, FileFact, Ledger
+from acp_agent.frozen import frozen
 
 Kind: TypeAlias = Literal[
     "test", "error", "change", "repository", "old test", "failed", "url", "command", "read", "look"
@@ -54,7 +54,7 @@ _JOINED: Final = re.compile(r"&&|;|\|\|")
 _FRAME_NAME: Final = re.compile(r"(conversation)_(?=summary)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Item:
     kind: Kind
     text: str

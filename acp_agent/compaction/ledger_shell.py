@@ -16,7 +16,6 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass
 from typing import Final
 
 from acp_agent.compaction.ledger_programs import (
@@ -30,6 +29,7 @@ from acp_agent.compaction.ledger_programs import (
 from acp_agent.compaction.ledger_touch import Touch, joined, patched, written_by_python
 from acp_agent.compaction.ledger_words import Simple, take_apart
 from acp_agent.conversation.messages import JsonValue
+from acp_agent.frozen import frozen
 
 _SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash"))
 _NR: Final = re.compile(r"NR\s*>=\s*(\d{1,9})\s*&&\s*NR\s*<=\s*(\d{1,9})")
@@ -38,7 +38,7 @@ _PASSING: Final = frozenset(("cat", "nl", "less", "more", "bat"))
 _DEEPEST: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One simple command of a line.
 
@@ -62,7 +62,7 @@ class Part:
         return only_looks(self.words) and all(touch.kind == "read" for touch in self.touches)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellLine:
     """A command line, read.
 

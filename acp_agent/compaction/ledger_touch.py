@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from urllib.parse import unquote
 
 from acp_agent.conversation.memory import Change
+from acp_agent.frozen import frozen
 
 Kind: TypeAlias = Literal["read", "create", "write", "alter", "delete", "restore"]
 """`write` gives a file all of its text, so that the model knows it; `alter` changes a part, or in ways that the model
@@ -21,7 +21,7 @@ _LONGEST_PATH: Final = 1000
 _NO_FILE: Final = re.compile(r"[\0-\x1f\x7f]|^-|^(?:/dev/|/proc/|&)|[`$]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """One path that a call touched.
 

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from acp_agent.frozen import frozen
+
 _PLAIN: Final = re.compile(r"""[^\s'"\\$`;&|<>()#]+""")
 _REDIRECT: Final = re.compile(r"(?:\d*|&)(<<<|<<-?|<>|<&|<|>>|>\||>&|>)")
 _IN_DOUBLE: Final = re.compile(r'[^"\\]+')
@@ -38,7 +40,7 @@ class Simple:
     documents: list[str] = field(default_factory=list[str])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandLine:
     """A command line, taken apart.
 

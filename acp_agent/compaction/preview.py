@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from acp_agent.compaction.assembling import assembled
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
@@ -12,9 +10,10 @@ from acp_agent.compaction.state import CompactedState, CompactionPolicy, Convers
 from acp_agent.compaction.strategy import Draft, planned_cut
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Text
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """What would be kept, dropped and saved. Sizes in tokens.
 

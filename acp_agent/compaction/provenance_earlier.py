@@ -8,11 +8,11 @@ repeated, nor do the names and numbers in it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from acp_agent.compaction.claims import claims
 from acp_agent.compaction.provenance_flags import NO_MESSAGE, UNVERIFIED, Closed, Unmarked
 from acp_agent.compaction.provenance_pieces import Layout
+from acp_agent.frozen import frozen
 
 _DOUBTFUL = re.compile(
     r"(?:`[^`\n]+`|\"[^\"\n]+\"|“[^“”\n]+”|„[^„“\n]+“|«[^«»\n]+»|(?<!\S)\S+)"
@@ -20,7 +20,7 @@ _DOUBTFUL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vouched:
     """What is left of an earlier summary.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.provenance_pieces import CITATION, Layout
+from acp_agent.frozen import frozen
 
 FlagKind: TypeAlias = Literal["path", "identifier", "number", "url", "quote", "user_claim", "citation"]
 
@@ -43,7 +43,7 @@ _LISTED = 60
 _LISTED_LENGTH = 300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flag:
     """A piece of a summary that its source does not support: `summary[start:end] == text`."""
 
@@ -53,7 +53,7 @@ class Flag:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unmarked:
     """A summary without its marks, and where each of them stood in what is left.
 

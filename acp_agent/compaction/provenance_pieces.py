@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.provenance_names import CODE_WORD, NAMES, is_coded, is_digest, is_path
@@ -28,6 +27,7 @@ from acp_agent.compaction.provenance_numbers import (
     none_failed,
 )
 from acp_agent.compaction.sections import Block, blocks
+from acp_agent.frozen import frozen
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "url", "quote"]
 
@@ -45,7 +45,7 @@ _ORDINALS = ("st", "nd", "rd", "th")
 _SHORTEST_QUOTE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A piece at `[start, end)` of the summary.
 
@@ -64,7 +64,7 @@ class Piece:
     parts: tuple[Piece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Where the code, the links, the quotes and the fences of a text stand; the limits take in their marks.
 

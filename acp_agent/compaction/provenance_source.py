@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
 from typing import assert_never
@@ -26,6 +25,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.frozen import frozen
 
 WORD = re.compile(r"\w+")
 _LEADING_DIGITS = re.compile(r"(?:\A[vVL]?|(?<=\d)T)(\d+)")
@@ -53,7 +53,7 @@ _TRIES = 2_000
 _COMPONENTS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A message of the user, and what the assistant had said just before it, which a "yes" means."""
 
@@ -61,7 +61,7 @@ class Said:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The texts behind a summary, made by `Source.of`.
 

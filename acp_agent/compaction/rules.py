@@ -32,10 +32,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
 
 MAX_RULE_LENGTH = 500
 """Characters; a longer sentence tells a story or is no sentence."""
@@ -133,7 +135,7 @@ _WRAPPED_FROM = 50
 _Kind: TypeAlias = Literal["text", "item", "heading"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """A paragraph, a list item or a heading: a slice of the text.
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from acp_agent.frozen import frozen
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t])")
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]|$)")
 _NUMBERING = re.compile(r"\d+(?:\.\d+)*[.)]?\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A part of a Markdown text; `text[start:end]` is what it says, without fences, markers of lists and `#`.
 

@@ -7,7 +7,7 @@ its context and turns the other into an event; other Python code may use both as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
@@ -16,6 +16,7 @@ from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import Pinned, PlanEntry, Receipt, Rewritten
 from acp_agent.conversation.memory import Ledger, Memory
 from acp_agent.conversation.messages import Message, Usage, UserPart
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
@@ -28,7 +29,7 @@ RECALL = "recall"
 """The tool that reads entries of the record."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workspace:
     """What the disk says at the moment of a compaction, for marking facts as stale.
 
@@ -41,7 +42,7 @@ class Workspace:
     head: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConversationState:
     """A conversation that is to be compacted.
 
@@ -159,7 +160,7 @@ class ConversationState:
         return self.budget.used / max(1, estimated)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionPolicy:
     """How to compact: what a recipe and the configuration say. Sizes in tokens; None takes the default.
 
@@ -209,7 +210,7 @@ class CompactionPolicy:
         return budget.tail if self.requests is None else self.requests
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactedState:
     """A conversation after a compaction.
 

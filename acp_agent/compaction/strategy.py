@@ -7,7 +7,7 @@ group `acp_agent.compaction_strategies`, as a class or function that returns a `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from acp_agent.compaction.calls import ModelCalls
@@ -16,12 +16,13 @@ from acp_agent.compaction.masking import Rewrite
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserPart
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
 
 ENTRY_POINTS = "acp_agent.compaction_strategies"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """A model that writes summaries in place of the conversation's own, which cannot use the provider's cache then.
 
@@ -34,7 +35,7 @@ class Writer:
     max_output_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """What a strategy works on.
 
@@ -78,7 +79,7 @@ def planned_cut(state: ConversationState, policy: CompactionPolicy, tail_tokens:
     return plan_cut(state.entries, state.turn_from, estimate, leave_tail=not policy.by_hand)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A proposal.
 

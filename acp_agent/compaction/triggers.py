@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.conversation.messages import AssistantMessage, Message
+from acp_agent.frozen import frozen
 
 OUT_OF_ROOM = 0.95
 """Share of the usable window from which on an answer that ended at its limit is taken to have ended for want of room,
@@ -26,7 +26,7 @@ counted: as much as it has at least, so that it is certainly too large where thi
 Pressure: TypeAlias = Literal["none", "prepare", "threshold", "request_size", "full"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What a request to a model may hold besides tokens; None where there is no limit."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from anyio import to_thread
 
@@ -18,6 +17,7 @@ from acp_agent.compaction.sections import missing_sections
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.messages import CompactedBlock, Text
 from acp_agent.errors import CompactionError, ModelError
+from acp_agent.frozen import frozen
 
 ALL_FACTS = 1 << 20
 MAX_TOLD = 20
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _INSTRUCTIONS = re.compile(r'(?<![^\n])<instructions file="[^"\n]*">\n(.*?)\n</instructions>(?=\n\n|\Z)', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verified:
     """A summary after its check.
 

@@ -12,12 +12,13 @@ import os
 import stat
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
 
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
+from acp_agent.frozen import frozen
 
 HOOKS = "hooks"
 PARTS = {PROJECT_FOLDER: (HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
@@ -40,7 +41,7 @@ class TooMuchError(Exception):
     """There is more than can be looked through; says of what."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BroughtFile:
     """One file.
 
@@ -57,7 +58,7 @@ class BroughtFile:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brought:
     """What one folder of a project brings, as it was when it was read.
 
@@ -160,7 +161,7 @@ def read_brought(place: Path, commands: Sequence[HookCommand] = (), before: Brou
         return Brought(place, (), commands, f"{error.filename or place} cannot be read ({error.strerror or error})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """:ivar status: of what it leads to, where it is a link; None where that is nothing."""
 

@@ -7,16 +7,17 @@ and one of its keys can be named. Knows neither files nor pydantic.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import cast
 
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, dotted
 from acp_agent.config.settings import CompactionChoices, Settings
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What exists beside the configuration; None where that is not known, and any will do.
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -50,7 +51,7 @@ class DocumentError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A YAML mapping.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from acp_agent.config.home import KEYS_FILE
 from acp_agent.config.state_file import StateFile
 from acp_agent.errors import ConfigError
+from acp_agent.frozen import frozen
 
 SERVICE = "acp-agent"
 """What the keyring has the keys under."""
@@ -26,7 +27,7 @@ _SAFE = 1.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredKey:
     """:ivar key: None where the keyring has it."""
 

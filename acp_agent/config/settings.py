@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from acp_agent.config.hook_events import EventName
+from acp_agent.frozen import frozen
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 Remember: TypeAlias = Literal["project", "session"]
@@ -33,7 +34,7 @@ PREPARE_BELOW_THRESHOLD = 7 / 8
 """Where `prepare` is not set, it is at most this part of the threshold: a lower threshold alone is no mistake."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionSettings:
     """When and how the context is made short, after all layers.
 
@@ -54,7 +55,7 @@ class CompactionSettings:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionChoices:
     """What one layer says of compaction; None where it says nothing. Fields as in `CompactionSettings`.
 
@@ -99,7 +100,7 @@ class CompactionChoices:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelPrices:
     """US dollars for a million tokens; None where the user did not say."""
 
@@ -109,7 +110,7 @@ class ModelPrices:
     output: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelSettings:
     """What the user knows about one model; None leaves it to the provider and the built-in table.
 
@@ -124,7 +125,7 @@ class ModelSettings:
     compaction: CompactionChoices = CompactionChoices()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderSettings:
     """A provider of the user's own, or corrections to a built-in one of the same name; None means not said.
 
@@ -144,7 +145,7 @@ class ProviderSettings:
     script: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookFault:
     """A hook of a configuration file that was left out.
 
@@ -156,7 +157,7 @@ class HookFault:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookCommand:
     """A command that is run at an event.
 
@@ -178,7 +179,7 @@ class HookCommand:
     on_error: Literal["allow", "block"] = "allow"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpServer:
     """An MCP server, of the user's configuration or of an editor's.
 
@@ -205,7 +206,7 @@ class McpServer:
     server_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """Everything that can be set, after all layers.
 

@@ -7,20 +7,21 @@ content is another question. A file that cannot be understood allows nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from acp_agent.config.brought import Brought
 from acp_agent.config.state_file import StateFile
+from acp_agent.frozen import frozen
 
 TRUST_FILE = "trust.json"
 
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trusted:
     """What was allowed for one folder.
 

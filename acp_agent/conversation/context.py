@@ -8,7 +8,7 @@ session of any length opens quickly; everything that must outlive a compaction i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from acp_agent.conversation.entries import BeforeTurn, Entry, Partial
@@ -56,6 +56,7 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.frozen import frozen
 
 __all__ = ["Context", "Entry", "Files", "Partial"]
 
@@ -65,7 +66,7 @@ _LOOKS_BACK = (UserPrompted, TurnRefused, ContextSwapped, ContextRestored)
 _YOUNG = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """What the model sees, and what a session needs to go on.
 

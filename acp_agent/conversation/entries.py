@@ -5,8 +5,6 @@ Plain values; how the log becomes a context is `context.py`'s matter, which give
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from acp_agent.conversation.events import PartialAnswer, UserPrompted
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import (
@@ -19,9 +17,10 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipePrompt(UserMessage):
     """A recipe's text, which the model gets in place of what the user typed to run it.
 
@@ -33,7 +32,7 @@ class RecipePrompt(UserMessage):
     typed: tuple[UserPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A message in its place in the log; a summary stands at the seq of its swap, before all that it left in place.
 
@@ -63,7 +62,7 @@ class Entry:
         return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partial:
     """An answer that was streaming when the log last heard of it."""
 
@@ -79,7 +78,7 @@ class Partial:
         return cls(event.message_id, partial.text + event.text, partial.thinking + event.thinking)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeforeTurn:
     """The part of a context that a refusal brings back."""
 

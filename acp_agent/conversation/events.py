@@ -8,7 +8,6 @@ and the parts that an editor shows in `views.py`; all of them are imported from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, Usage, UserPart
@@ -35,6 +34,7 @@ from acp_agent.conversation.views import (
     PlanStatus,
     ToolKind,
 )
+from acp_agent.frozen import frozen
 
 __all__ = [
     "AssistantAnswered",
@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionStarted:
     """The first event of every log."""
 
@@ -97,7 +97,7 @@ class SessionStarted:
     kind: Literal["session_started"] = "session_started"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionForked:
     """The session was made from another one: what stands before this is a copy of that one's log. None of it was spent
     in this session, and nothing allowed in it.
@@ -114,7 +114,7 @@ class SessionForked:
     kind: Literal["session_forked"] = "session_forked"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionsLoaded:
     """The system prompt as it was put together from the built-in text and the project's instruction files."""
 
@@ -123,7 +123,7 @@ class InstructionsLoaded:
     kind: Literal["instructions_loaded"] = "instructions_loaded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserPrompted:
     """A turn began, or the user said something more while it ran.
 
@@ -144,7 +144,7 @@ class UserPrompted:
     kind: Literal["user_prompted"] = "user_prompted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartialAnswer:
     """A checkpoint of an answer that still streams: what came since the last one. The whole message supersedes it."""
 
@@ -154,7 +154,7 @@ class PartialAnswer:
     kind: Literal["partial_answer"] = "partial_answer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssistantAnswered:
     """A model's answer is complete, or all that will come of it."""
 
@@ -162,7 +162,7 @@ class AssistantAnswered:
     kind: Literal["assistant_answered"] = "assistant_answered"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolReturned:
     """A tool call has its result.
 
@@ -178,7 +178,7 @@ class ToolReturned:
     kind: Literal["tool_returned"] = "tool_returned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoteAdded:
     """A message of the agent to the user that the model never sees, such as the answer to a built-in command."""
 
@@ -187,7 +187,7 @@ class NoteAdded:
     kind: Literal["note_added"] = "note_added"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanChanged:
     """The plan was replaced."""
 
@@ -195,7 +195,7 @@ class PlanChanged:
     kind: Literal["plan_changed"] = "plan_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModeChanged:
     """The session works in another mode from here on."""
 
@@ -203,7 +203,7 @@ class ModeChanged:
     kind: Literal["mode_changed"] = "mode_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelChanged:
     """The session uses another model (`provider/model`) from here on."""
 
@@ -211,7 +211,7 @@ class ModelChanged:
     kind: Literal["model_changed"] = "model_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThoughtLevelChanged:
     """The session thinks more or less from here on."""
 
@@ -219,7 +219,7 @@ class ThoughtLevelChanged:
     kind: Literal["thought_level_changed"] = "thought_level_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AutoCompactionChanged:
     """The session is compacted without being asked from here on, or no longer."""
 
@@ -227,7 +227,7 @@ class AutoCompactionChanged:
     kind: Literal["auto_compaction_changed"] = "auto_compaction_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DirectoriesChanged:
     """The session was opened with other additional directories; these are all of them."""
 
@@ -235,7 +235,7 @@ class DirectoriesChanged:
     kind: Literal["directories_changed"] = "directories_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionGranted:
     """The user allowed this kind of call (see `Access.subject`).
 
@@ -248,7 +248,7 @@ class PermissionGranted:
     kind: Literal["permission_granted"] = "permission_granted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TitleChanged:
     """The session has a title.
 
@@ -262,7 +262,7 @@ class TitleChanged:
     kind: Literal["title_changed"] = "title_changed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnEnded:
     """A turn is over; `error` is the sentence that the user was shown where it failed."""
 
@@ -271,7 +271,7 @@ class TurnEnded:
     kind: Literal["turn_ended"] = "turn_ended"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnRefused:
     """The model, or its provider, refused; everything from `from_seq` on leaves the context, and stays in the log."""
 
@@ -279,7 +279,7 @@ class TurnRefused:
     kind: Literal["turn_refused"] = "turn_refused"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextPinned:
     """The user pinned a text: the model reads it from here on, and every later context holds it word for word."""
 
@@ -290,7 +290,7 @@ class TextPinned:
     kind: Literal["text_pinned"] = "text_pinned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PinRemoved:
     """The user took a pinned text back; `sent` tells the model."""
 
@@ -300,7 +300,7 @@ class PinRemoved:
     kind: Literal["pin_removed"] = "pin_removed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditsUndone:
     """The user took back what a turn had changed in files; `sent` tells the model.
 
@@ -315,7 +315,7 @@ class EditsUndone:
     kind: Literal["edits_undone"] = "edits_undone"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageSupplied:
     """A hook supplied a message of the history that it puts in the place of another; the swap behind it keeps it."""
 
@@ -323,7 +323,7 @@ class MessageSupplied:
     kind: Literal["message_supplied"] = "message_supplied"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextAdded:
     """A hook added a text for the model to read. The user did not say it."""
 
@@ -332,7 +332,7 @@ class ContextAdded:
     kind: Literal["context_added"] = "context_added"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContinuationAsked:
     """The model's answer was cut off for want of room; `sent` asks it to go on. The user did not say it."""
 
@@ -373,7 +373,7 @@ Event: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoggedEvent:
     """An event in its place: `seq` counts from 1 without gaps, `at` is milliseconds since the epoch."""
 

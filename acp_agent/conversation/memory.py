@@ -6,13 +6,14 @@ model reads them is `compaction`'s matter; here they are plain values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
 
 Change: TypeAlias = Literal["none", "created", "edited", "deleted"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pin:
     """A text that the user pinned; `number` names it for as long as the session lives and is never given again."""
 
@@ -20,7 +21,7 @@ class Pin:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quote:
     """Something that the user said, word for word, with the seq of the log's entry where it stands."""
 
@@ -28,7 +29,7 @@ class Quote:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileFact:
     """What was done with one file.
 
@@ -51,7 +52,7 @@ class FileFact:
     gone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandFact:
     """The last run of one command line.
 
@@ -71,7 +72,7 @@ class CommandFact:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorFact:
     """An error that nothing since has shown to be cured.
 
@@ -83,7 +84,7 @@ class ErrorFact:
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """Facts of a session in the order in which they last changed, oldest first; made by code from calls and results.
 
@@ -101,7 +102,7 @@ class Ledger:
     through: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """What outlives every compaction of a session.
 

@@ -6,10 +6,12 @@ Nothing here knows a provider's or the editor's wire form; `llm` and `server` tr
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from typing_extensions import TypeAliasType
+
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
@@ -31,7 +33,7 @@ StopReason: TypeAlias = Literal[
 connection or a killed process) mark an answer of which only a part exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Plain text, or Markdown."""
 
@@ -39,7 +41,7 @@ class Text:
     type: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """Bytes that the store keeps once, beside the logs that refer to them.
 
@@ -64,7 +66,7 @@ def data_length(data: Data | None) -> int:
     return len(data or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """An image; `uri` says where the editor took it from."""
 
@@ -74,7 +76,7 @@ class Image:
     type: Literal["image"] = "image"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Audio:
     """A sound, such as something spoken."""
 
@@ -83,7 +85,7 @@ class Audio:
     type: Literal["audio"] = "audio"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceLink:
     """A file or page that the user pointed at without sending its contents."""
 
@@ -96,7 +98,7 @@ class ResourceLink:
     type: Literal["resource_link"] = "resource_link"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """A file that came along in the prompt: `text`, or `blob`."""
 
@@ -107,7 +109,7 @@ class Resource:
     type: Literal["resource"] = "resource"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactedBlock:
     """What a provider's own compaction made of the messages that stood before it.
 
@@ -121,7 +123,7 @@ class CompactedBlock:
     type: Literal["compacted"] = "compacted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thinking:
     """A model's reasoning.
 
@@ -135,7 +137,7 @@ class Thinking:
     type: Literal["thinking"] = "thinking"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call that the model asks for.
 
@@ -155,7 +157,7 @@ AssistantPart: TypeAlias = Text | Thinking | ToolCall
 ResultPart: TypeAlias = Text | Image
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one model call, as the provider counted them; the three kinds of input do not overlap."""
 
@@ -177,7 +179,7 @@ class Usage:
         return self.prompt_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserMessage:
     """What the user said, or what stands in its place (a recipe's text, a summary)."""
 
@@ -186,7 +188,7 @@ class UserMessage:
     role: Literal["user"] = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
@@ -211,7 +213,7 @@ class AssistantMessage:
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """What a tool answered to one call, as the model reads it."""
 

@@ -6,12 +6,13 @@ Holds what such an event has to say so that a context can be folded from it on. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Message, Usage, UserMessage, UserPart
 from acp_agent.conversation.views import FileVersion, PlanEntry
+from acp_agent.frozen import frozen
 
 CompactionTrigger: TypeAlias = Literal[
     "manual", "threshold", "overflow", "resume", "model_switch", "request_size", "hook"
@@ -23,7 +24,7 @@ TitleAuthor: TypeAlias = Literal["words", "model", "user"]
 """Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """What a swap carries over besides messages, so that a context can be rebuilt from the swap's tail alone."""
 
@@ -43,7 +44,7 @@ class Carried:
     title_by: TitleAuthor = "words"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewritten:
     """A message that stays in a shorter form, at its place; the log keeps the whole of it."""
 
@@ -51,7 +52,7 @@ class Rewritten:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receipt:
     """What a compaction did and cost, for the user to see.
 
@@ -79,7 +80,7 @@ class Receipt:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pinned:
     """A message from before the tail that stays as it is, with the seq at which it stands in the log.
 
@@ -91,7 +92,7 @@ class Pinned:
     shortened: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextSwapped:
     """A compaction: the messages before `keep_from` leave the context, and `sent` stands in their place.
 
@@ -135,7 +136,7 @@ class ContextSwapped:
     kind: Literal["context_swapped"] = "context_swapped"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoredEntry:
     """A message of a restored context, with the place in the log where it stands."""
 
@@ -146,7 +147,7 @@ class RestoredEntry:
     shortened: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextRestored:
     """A compaction was undone: the context is again what it was before it, with what has been said since.
 
@@ -167,7 +168,7 @@ class ContextRestored:
     kind: Literal["context_restored"] = "context_restored"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionFailed:
     """A compaction began and did not happen; the context is as it was."""
 
@@ -179,7 +180,7 @@ class CompactionFailed:
     kind: Literal["compaction_failed"] = "compaction_failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryDropped:
     """A summary that was prepared in the background was not used; it cost `usage`."""
 

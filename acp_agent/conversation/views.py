@@ -5,10 +5,10 @@ Knows nothing of the log, of models, or of the editor's wire form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonValue
+from acp_agent.frozen import frozen
 
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
@@ -17,7 +17,7 @@ PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 PlanPriority: TypeAlias = Literal["high", "medium", "low"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanEntry:
     """One line of the plan that the agent follows."""
 
@@ -26,7 +26,7 @@ class PlanEntry:
     priority: PlanPriority = "medium"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A place in a file that a call looks at or changes; `line` counts from 1."""
 
@@ -34,7 +34,7 @@ class Location:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diff:
     """A change of one file (or of a part of it, where the file is large); `old_text` is None for a new file."""
 
@@ -43,7 +43,7 @@ class Diff:
     new_text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileVersion:
     """The contents of a file that the model has seen, by digest; None where the file is gone."""
 
@@ -51,7 +51,7 @@ class FileVersion:
     digest: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallView:
     """What an editor shows of a tool call besides the result's text."""
 

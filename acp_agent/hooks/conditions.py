@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
+from acp_agent.frozen import frozen
 from acp_agent.hooks.events import (
     AfterToolCall,
     BeforeCompaction,
@@ -28,7 +28,7 @@ SHELL = "shell"
 """The tool with commands, in its argument `command`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """What a rule knows of its session.
 
@@ -40,7 +40,7 @@ class Memory:
     called: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditions:
     """What has to hold; one that is absent always does.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -16,6 +15,7 @@ from anyio import to_thread
 
 from acp_agent.config import HookCommand, Settings
 from acp_agent.errors import HookError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.contract import ORIGINS, TIME_LIMIT, Hook, Origin
 
 FOLDER = "hooks"
@@ -26,7 +26,7 @@ HELPER = "_"
 """How the name of a Python file begins that hooks import, and that holds none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The hooks of a session.
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal, TypeAlias
 
 from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, event_name
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
+from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
 
 __all__ = [
@@ -40,7 +41,7 @@ OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
 """Events of things that are done: nothing that a hook answers can change them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenUsage:
     """Tokens, as far as they are known; 0 where they are not.
 
@@ -61,7 +62,7 @@ class TokenUsage:
         return self.current_context_window / self.max_context_window if self.max_context_window else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """What every event says of the session that it happens in.
 
@@ -84,7 +85,7 @@ class Moment:
     messages: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionStart:
     """A session was opened, or goes on with a compacted context. What hooks add stands before what comes next."""
 
@@ -93,7 +94,7 @@ class SessionStart:
     source: Literal["new", "load", "resume", "compact"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserMessageSend:
     """A prompt is about to be put to the model.
 
@@ -105,7 +106,7 @@ class UserMessageSend:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeforeToolCall:
     """The model asks for a call; nobody has been asked for permission yet.
 
@@ -120,7 +121,7 @@ class BeforeToolCall:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AfterToolCall:
     """A call that was not refused has run, or has failed; the model has not read its result yet.
 
@@ -145,7 +146,7 @@ class AfterToolCall:
         return "\n".join(part.text for part in self.output if isinstance(part, Text))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnEnd:
     """The model has answered without tool calls.
 
@@ -159,7 +160,7 @@ class TurnEnd:
     is_summary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentStop:
     """The turn is about to end, unless a hook lets the agent go on.
 
@@ -172,7 +173,7 @@ class AgentStop:
     stop_hook_active: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeforeCompaction:
     """A compaction is due, and will be done unless a hook stands in its way.
 
@@ -189,7 +190,7 @@ class BeforeCompaction:
     instructions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AfterCompaction:
     """A compaction has been done. The tokens are those from before it, so that "from X to Y" can be told."""
 
@@ -202,7 +203,7 @@ class AfterCompaction:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionEnd:
     """A session is being closed."""
 

@@ -12,7 +12,6 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -20,6 +19,7 @@ import anyio
 from acp_agent.config import HookCommand
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import HookError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import read_outcome
 from acp_agent.hooks.claude import matches
 from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
@@ -38,7 +38,7 @@ OTHER_SUFFIXES = (".py", ".yaml", ".yml", ".md", ".disable")
 SHELL_SUFFIXES = (".sh", ".bash", ".zsh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExecutableHook:
     """A program, bound to events.
 
@@ -132,7 +132,7 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[Exec
     return ExecutableHook(path.name, origin, str(path), events, (str(path), "run"), project), errors
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Ended:
     """How a program ended; `code` is None where its time was up."""
 

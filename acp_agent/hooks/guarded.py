@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from anyio import to_thread
 
 from acp_agent.errors import HookError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.contract import Hook, OnError, Origin, Services
 from acp_agent.hooks.events import EventName, HookEvent
 from acp_agent.hooks.outcomes import Outcome
@@ -15,7 +15,7 @@ from acp_agent.hooks.outcomes import Outcome
 CHANGED = "The project's hooks have changed since you allowed them; the next prompt asks you about them."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GuardedHook:
     """:ivar unchanged: looks at the files, right before each run; called in a worker thread."""
 

@@ -7,13 +7,14 @@ Those that change the conversation are here; those that check something are in `
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.frozen import frozen
 from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, EventName, HookEvent, TurnEnd
 from acp_agent.hooks.handler import Handler, project_text
@@ -111,7 +112,7 @@ def handler_params() -> Mapping[str, type[Params]]:
     return HANDLER_PARAMS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundHandler:
     """A handler that a recipe has bound to an event, as a hook.
 

@@ -7,16 +7,16 @@ outcome that wants nothing changes nothing. An answer that is absent (None) is n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, Message
+from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
 _RANK: dict[Verdict, int] = {"allow": 0, "ask": 1, "block": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """Whether what is about to happen may.
 
@@ -28,7 +28,7 @@ class Decision:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwapContext:
     """Let this text take the place of the conversation so far, atomically. For a recipe that compacts, and for
     hooks that reword its answer; how it is done, the recipe alone says.
@@ -44,28 +44,28 @@ class SwapContext:
     keep_tail_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compact:
     """Compact the conversation as soon as nothing stands in its way, as `/compact` would."""
 
     instructions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summarize:
     """Write a summary and show it; the conversation stays as it is."""
 
     instructions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Continue:
     """Let the agent go on, with these messages as if the user had sent them."""
 
     messages: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replace:
     """Let these messages take the place of the whole conversation."""
 
@@ -75,7 +75,7 @@ class Replace:
 Action: TypeAlias = SwapContext | Compact | Summarize | Continue | Replace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defer:
     """Put a compaction off.
 
@@ -85,7 +85,7 @@ class Defer:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What a hook wants, or several together.
 

@@ -6,13 +6,14 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar, cast, get_args
 
 from anyio import to_thread
 
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import HookError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.claude import matches
 from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
 from acp_agent.hooks.events import (
@@ -43,7 +44,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 """What an outcome holds, if anything."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """What `hook` says of a function."""
 
@@ -112,7 +113,7 @@ def hooks_of(function: Function, origin: Origin, source: str) -> Iterator[Python
         yield PythonHook(function, mark, origin, source)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PythonHook:
     """A function as a hook.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from acp_agent.conversation.events import (
@@ -25,6 +24,7 @@ from acp_agent.conversation.events import (
     ThoughtLevelChanged,
     TitleChanged,
 )
+from acp_agent.frozen import frozen
 from acp_agent.inspection.texts import listed, message_text
 from acp_agent.inspection.views import ItemKind, Part
 
@@ -50,7 +50,7 @@ PlainEvent: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """What there is to say of an event."""
 

@@ -6,8 +6,9 @@ Plain values; `story.py` makes them of a log.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
 
 ItemKind: TypeAlias = Literal[
     "prompt", "answer", "thought", "call", "note", "hook", "compaction", "undo", "pin", "plan", "setting", "refused"
@@ -20,7 +21,7 @@ Role: TypeAlias = Literal["user", "assistant", "tool"]
 PointKind: TypeAlias = Literal["counted", "estimated", "compacted", "restored"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A text with a heading, such as the arguments of a call."""
 
@@ -28,7 +29,7 @@ class Part:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One thing that happened.
 
@@ -51,7 +52,7 @@ class Item:
     compaction: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """From a prompt to the next one; number 0 is what came before the first.
 
@@ -75,7 +76,7 @@ class Turn:
         return sum(item.cost for item in self.items)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One model call, as its provider counted it. All in tokens; the three kinds of input do not overlap.
 
@@ -94,7 +95,7 @@ class Step:
     cost: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """The size of the context at one moment.
 
@@ -110,7 +111,7 @@ class Point:
     compaction: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A message, or a layer of one, that the model sees.
 
@@ -127,7 +128,7 @@ class Block:
     shortened: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compaction:
     """A compaction that happened, or did not.
 
@@ -160,7 +161,7 @@ class Compaction:
     after: tuple[Block, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelLines:
     """Where a model's window ends and when a compaction is due, in tokens.
 
@@ -173,7 +174,7 @@ class ModelLines:
     prepare: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """Sums over the session.
 
@@ -194,7 +195,7 @@ class Totals:
     cache_share: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspection:
     """A session to look at.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
 
+from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.batch import Batch
 from acp_agent.jsonrpc.messages import Request
 
@@ -24,7 +24,7 @@ Load: TypeAlias = Callable[[], None]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A request on its way to be bound, and its place in a batch."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TypeAlias, cast
+
+from acp_agent.frozen import frozen
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -55,7 +56,7 @@ class PeerClosedError(ConnectionError):
     """The other end is gone: the request was not, or will not be, answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A request, or a notification, which nobody answers.
 
@@ -68,7 +69,7 @@ class Request:
     is_notification: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Response:
     """The answer to a request of ours: a result, or an error."""
 
@@ -77,7 +78,7 @@ class Response:
     error: RpcError | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejected:
     """A JSON value which is no JSON-RPC message, with the error to answer and the id, where one could be read."""
 

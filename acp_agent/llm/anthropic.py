@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.messages import CompactedBlock, JsonObject
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
+from acp_agent.frozen import frozen
 from acp_agent.llm.access import check_key, check_network, no_key
 from acp_agent.llm.anthropic_fold import MessagesFold
 from acp_agent.llm.anthropic_wire import (
@@ -59,7 +60,7 @@ _THINKING_REFUSED = re.compile(
 _COMPACTED_REFUSED = re.compile(r"compaction", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnthropicAccess:
     """Where and as whom.
 

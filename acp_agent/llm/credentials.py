@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 from anyio import to_thread
 
 from acp_agent.config.keys import KeyStore, StoredKey
+from acp_agent.frozen import frozen
 
 KEYRING_SECONDS = 60.0
 """How long a keyring may take, which may have to ask the user to unlock it."""
@@ -21,7 +22,7 @@ KEYRING_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """Where the editor wants a provider's requests to be sent, and with which headers. No key of the user's goes there:
     what the place wants to see is in the headers."""

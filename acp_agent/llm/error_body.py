@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.frozen import frozen
 from acp_agent.llm.json_access import get_object, get_objects, get_text
 
 _MOST = 20_000
@@ -24,7 +24,7 @@ _TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]*>")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorBody:
     """What a server said.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.errors import (
@@ -20,6 +19,7 @@ from acp_agent.errors import (
     ModelUnavailableError,
     OverflowLimit,
 )
+from acp_agent.frozen import frozen
 from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in, prompt_in
 from acp_agent.llm.scrubbing import scrub
 
@@ -34,7 +34,7 @@ read time-out. `unsendable`: what was to be sent is no HTTP."""
 Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """Where a provider is, for its error messages.
 

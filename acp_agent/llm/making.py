@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
 from acp_agent.config.settings import ProviderKind
 from acp_agent.errors import ConfigError
+from acp_agent.frozen import frozen
 from acp_agent.llm import probe
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Provider
@@ -40,7 +41,7 @@ class WarmProvider(Provider, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """Where a provider is, and as whom it is asked. Equal ones make the same provider.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import anyio
@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.frozen import frozen
 from acp_agent.llm.access import check_key, check_network, no_key
 from acp_agent.llm.failures import CallFailed, Endpoint
 from acp_agent.llm.json_access import entry_of, get_int, parse_object
@@ -35,7 +36,7 @@ _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_cont
 """vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenAIAccess:
     """Where and as whom.
 

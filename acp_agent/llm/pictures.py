@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import ModelProfile
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ORIENTATION = 0x0112
 _SMALLEST = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What a model's provider accepts; see `ModelProfile`."""
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
 
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.frozen import frozen
 from acp_agent.llm.json_access import entry_of, get_int, get_object, get_objects, get_text, parse_object
 
 LOCAL_SECONDS = 0.3
 _MAX_ANSWER = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalWindow:
     """Tokens of a model's window; None where the server does not say, or did not answer.
 

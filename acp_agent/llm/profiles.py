@@ -16,11 +16,12 @@ as WAV or MP3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from acp_agent.config.settings import ModelSettings
 from acp_agent.conversation.messages import Usage
+from acp_agent.frozen import frozen
 
 ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"]
 """`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless asked for;
@@ -39,7 +40,7 @@ _EXTENDED = "[1m]"
 """What is put behind the id of a Claude model for the window of a million tokens, here as in other agents."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prices:
     """US dollars for a million tokens."""
 
@@ -49,7 +50,7 @@ class Prices:
     output: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelProfile:
     """What is known of a model.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from acp_agent.conversation.messages import (
@@ -14,9 +13,10 @@ from acp_agent.conversation.messages import (
     StopReason,
     Usage,
 )
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolDefinition:
     """A tool as the model is told of it; `input_schema` is a JSON Schema of type object."""
 
@@ -25,7 +25,7 @@ class ToolDefinition:
     input_schema: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRequest:
     """One model call.
 
@@ -47,21 +47,21 @@ class ModelRequest:
     conversation_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """More of the visible answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingDelta:
     """More of the reasoning that the provider lets us see."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retrying:
     """The call failed before anything was shown and is tried again after `delay` seconds."""
 
@@ -70,12 +70,12 @@ class Retrying:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resent:
     """The provider refused the request for something in it that can be left out, and is sent it at once without."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """The answer is complete; always the last event of a stream that did not raise.
 
@@ -90,7 +90,7 @@ class Answered:
 ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Resent | Answered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compacted:
     """What a provider made of a conversation.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import anyio
@@ -18,6 +18,7 @@ import anyio
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, is_model_name
 from acp_agent.errors import ConfigError
+from acp_agent.frozen import frozen
 from acp_agent.llm import probe
 from acp_agent.llm.access import check_base_url
 from acp_agent.llm.builtin import BASE_URLS, BUILT_IN
@@ -41,7 +42,7 @@ _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
 """Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedModel:
     """A model and where it answers.
 
@@ -54,7 +55,7 @@ class ResolvedModel:
     profile: ModelProfile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a provider's requests go.
 

@@ -12,12 +12,12 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 import anyio
 
 from acp_agent.errors import ModelError
+from acp_agent.frozen import frozen
 from acp_agent.llm.failures import CallFailed, Endpoint, error_of, logged, reason, unexplained, verdict
 from acp_agent.llm.provider import Answered, ModelEvent, Resent, Retrying
 
@@ -33,7 +33,7 @@ takes them and says nothing.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """How often and how long; times in seconds.
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -48,13 +47,14 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.errors import ConfigError
+from acp_agent.frozen import frozen
 from acp_agent.llm.parts import arguments_text, estimated_tokens, request_length, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 
 _PIECE = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """One answer of a scene.
 
@@ -69,7 +69,7 @@ class Answer:
     usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scene:
     """What is said to a prompt.
 
@@ -82,7 +82,7 @@ class Scene:
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """A whole script.
 

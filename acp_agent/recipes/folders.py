@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from acp_agent.frozen import frozen
 from acp_agent.recipes.model import Origin
 
 SUFFIX = ".md"
@@ -27,7 +27,7 @@ TOO_DEEP = f"is more than {MAX_DEPTH} folders deep, where no recipe is looked fo
 Form: TypeAlias = Literal["recipe", "claude"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipeFolder:
     """A folder with recipes; need not exist.
 
@@ -44,7 +44,7 @@ class RecipeFolder:
         return self.path.parents[1] if self.origin == "project" else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """What a folder holds.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +20,7 @@ from acp_agent.config.document import Document, DocumentError, did_you_mean, par
 from acp_agent.config.forms import ModelName
 from acp_agent.config.hook_events import OF_CALLS, event_name
 from acp_agent.config.settings import Mode
+from acp_agent.frozen import frozen
 from acp_agent.recipes.compaction_section import (
     SWAP_HANDLER,
     CompactionSection,
@@ -40,7 +40,7 @@ _LANGUAGE = (
 """Words that Jinja2 takes for something else in `{{ … }}`, whatever an argument of that name is given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """A file cut at its fences.
 

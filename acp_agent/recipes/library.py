@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
+from acp_agent.frozen import frozen
 from acp_agent.recipes.folders import MAX_DEPTH, RecipeFolder, listing
 from acp_agent.recipes.model import Known, KnownHandlers, Recipe, RequiredHooks
 from acp_agent.recipes.template import check
@@ -42,7 +43,7 @@ def builtin_recipes_dir() -> Path:
     return installed if installed.is_dir() else PACKAGE.parent / "recipes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipeLibrary:
     """The recipes of a session.
 

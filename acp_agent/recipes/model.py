@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,7 +28,7 @@ MCP_TOOL = "mcp__"
 """How the names of tools of MCP servers begin. Which there are, a session knows when they have been started."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What a recipe's front matter is checked against, given by whoever has the tools and the handlers.
 
@@ -45,7 +46,7 @@ class Known:
     params: Mapping[str, type[BaseModel]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """A named value that the recipe's text asks for.
 
@@ -59,7 +60,7 @@ class Argument:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedHandler:
     """A built-in handler that a recipe names.
 
@@ -70,7 +71,7 @@ class NamedHandler:
     params: JsonObject = field(default_factory=dict[str, JsonValue])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookBinding:
     """What a recipe wants done at an event of its own run.
 
@@ -88,7 +89,7 @@ class HookBinding:
         return next((handler for handler in (*self.first, *self.handlers) if handler.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """A part of the model's window, 0 to 1."""
 
@@ -99,7 +100,7 @@ class Share:
         return int(window * self.of_window)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionOptions:
     """How a recipe that compacts wants it done. None, wherever it stands, leaves it to whoever compacts.
 
@@ -130,7 +131,7 @@ class CompactionOptions:
         return self.tail.tokens(window) if isinstance(self.tail, Share) else self.tail
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """One recipe.
 

@@ -15,9 +15,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import IO, Protocol
+
+from acp_agent.frozen import frozen
 
 COMMAND_SECONDS = 10.0
 """For all commands of one text."""
@@ -69,7 +70,7 @@ class GitFacts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surroundings:
     """Where a recipe is rendered.
 

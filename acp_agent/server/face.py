@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import anyio
@@ -42,7 +41,7 @@ Route: TypeAlias = tuple[Callable[[JsonObject], P], Callable[[Call, P], Awaitabl
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traced(Generic[P]):
     """Params, and the trace context that came with them."""
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 
 from acp_agent import __version__
+from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import results
 from acp_agent.server.versions import agreed, plainly_spoken, requested_version
@@ -29,7 +29,7 @@ _OLDER_TERMINAL = "terminal-auth"
 _SESSION = ("list", "delete", "additionalDirectories", "resume", "close", "fork", "title", "archive", "status")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handshake:
     """What became of the first line.
 

@@ -10,9 +10,8 @@ ACP, "Session Setup" and "Prompt Turn".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from acp_agent.conversation.messages import ResourceLink, Text, UserPart
+from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, JsonValue
 
 _KNOWN = frozenset({"cwd", "additionalDirectories", "mcpServers", "_meta"})
@@ -22,7 +21,7 @@ _TEXT = frozenset({"type", "text", "annotations", "_meta"})
 _LINK = frozenset({"type", "uri", "name", "mimeType", "title", "description", "size", "annotations", "_meta"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSession:
     """What `NewSessionRequest` says, where no MCP server came with it."""
 
@@ -31,7 +30,7 @@ class NewSession:
     mcp_servers: tuple[()] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """What `PromptRequest` says, where it holds texts and links alone."""
 
@@ -39,7 +38,7 @@ class Prompt:
     parts: tuple[UserPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancel:
     """What `CancelNotification` says."""
 

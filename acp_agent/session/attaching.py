@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
 
 Resolve = Callable[[ModelRequest, ModelProfile], Awaitable[ModelRequest]]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Attaching:
     """A provider; see `Provider`."""
 
@@ -52,7 +52,7 @@ class _Attaching:
         await self.provider.aclose()
 
 
-@dataclass(frozen=True)
+@frozen
 class _AttachingNative(_Attaching):
     """The same with a compaction of the provider's own."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import anyio
@@ -30,6 +30,7 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.errors import InvalidParamsError
+from acp_agent.frozen import frozen
 from acp_agent.llm.parts import audio_format
 from acp_agent.llm.pictures import Limits, Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
@@ -45,7 +46,7 @@ _Sent: TypeAlias = "tuple[str, str] | str"
 """An image as it is sent, or why it is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Picture:
     """What a model sees as an image, attached files that are one included."""
 

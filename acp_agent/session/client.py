@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from acp_agent.tools.mcp_channel import McpChannel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustQuestion:
     """Whether the hooks and recipes that a project brings may run.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,6 +13,7 @@ from anyio import to_thread
 from acp_agent.config import Settings
 from acp_agent.conversation.messages import Audio, CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.contract import Hook
 from acp_agent.hooks.events import event_name
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, swap_context
@@ -51,7 +52,7 @@ PREVIEW = REPORTS[0]
 _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*(?:[:/][a-z0-9][a-z0-9_-]*)*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipeRun:
     """A prompt that names a recipe.
 

@@ -10,13 +10,13 @@ import os
 import platform
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import anyio.to_thread
 
 from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.frozen import frozen
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -84,7 +84,7 @@ def _surroundings(cwd: Path, additional: Sequence[Path], today: date) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _File:
     """Where instructions may stand.
 

@@ -7,13 +7,14 @@ where no model is asked, before the swap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.conversation.events import ContextSwapped
 from acp_agent.errors import AgentError, CompactionVetoedError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.session.commands import RecipeRun
@@ -123,7 +124,7 @@ class Interposed(AgentError):  # noqa: N818 - not for users, and no error
         return replace(order, policy=policy, asked=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """What hooks have said of a compaction that was put off.
 

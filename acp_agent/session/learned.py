@@ -7,10 +7,11 @@ of it holds how long is said at each method.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from acp_agent.compaction.budget import MARGIN_SHARE, MIN_OUTPUT
 from acp_agent.compaction.estimate import MAX_CALIBRATION
+from acp_agent.frozen import frozen
 
 LEAST_WINDOW = 1_000
 """Tokens: no refusal, however odd, makes a window smaller."""
@@ -21,7 +22,7 @@ AFTER_REFUSAL = 4
 conversation may be more than we count, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LearnedWindow:
     """What is known besides the provider's own word, its table and the configuration.
 

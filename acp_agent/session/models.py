@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.errors import ModelAuthError
+from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import NO_MODEL, Registry
@@ -28,7 +28,7 @@ given when it is asked again, so that the window does not change within a turn o
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActiveModel:
     """A model that is ready to be asked.
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.session.commands import RecipeRun
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """A compaction that somebody wants.
 
@@ -43,7 +44,7 @@ class Order:
         return replace(self, policy=replace(self.policy, steps=steps))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """A result that waits to be used.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.calls import ModelCall
@@ -14,6 +14,7 @@ from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import CompactionError, ConfigError, ModelError, OverflowLimit
+from acp_agent.frozen import frozen
 from acp_agent.recipes.model import CompactionOptions, Recipe
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.models import ActiveModel
@@ -28,7 +29,7 @@ BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """Somebody wants a short context, however much room there is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What somebody wants compacted.
 

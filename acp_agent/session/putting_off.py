@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import AgentError, CompactionVetoedError
+from acp_agent.frozen import frozen
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.interposing import CompactionPutOffError, Said
 from acp_agent.session.models import ActiveModel
@@ -23,7 +24,7 @@ from acp_agent.session.orders import BY_HAND, Orders, Wanted
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """A compaction that waits.
 

@@ -18,6 +18,7 @@ import anyio.to_thread
 from acp_agent.conversation.events import EditsUndone, LoggedEvent, ToolReturned, UserPrompted
 from acp_agent.conversation.messages import Text, new_id
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.changes import text_to_change
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import because, outside, shown
@@ -67,7 +68,7 @@ class _File:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """A file that is to be put back: from `now` to `then`, of which None means that there is no file.
 

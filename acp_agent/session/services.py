@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Hashable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.config import Settings
+from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import Registry
 from acp_agent.storage.store import SessionStore
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Services:
     """The rooms below, ready for use.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
+from acp_agent.frozen import frozen
 
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
 """What becomes of archived sessions in a list: left out, listed among the others, or all that is listed."""
 Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionRecord:
     """What a list of sessions shows; times are milliseconds since the epoch."""
 
@@ -28,7 +28,7 @@ class SessionRecord:
     archived: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionPage:
     """Part of the list, newest first, and the cursor of the next part."""
 
@@ -36,7 +36,7 @@ class SessionPage:
     next_cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A message that a search found.
 

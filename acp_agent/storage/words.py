@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -19,6 +18,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import Image, JsonValue, Resource, ResourceLink, Text, ToolCall, UserPart
+from acp_agent.frozen import frozen
 from acp_agent.storage.store import Role
 
 RECALL_TOOL = "recall"
@@ -42,7 +42,7 @@ _UNSPACED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One thing to look for.
 

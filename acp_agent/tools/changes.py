@@ -6,12 +6,12 @@ check again when the user has decided. Knows nothing of how the new text came ab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import guarded, is_present, led_to, outside, refuse_special, require_same_place, shown
 from acp_agent.tools.text import counted, digest
@@ -48,7 +48,7 @@ class UnheardText(str):
         return unheard
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """New text for one file.
 

@@ -6,11 +6,12 @@ The editor's side of the first two is in `server`, the local side in `local_file
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from acp_agent.conversation.events import LoggedEvent
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
@@ -36,7 +37,7 @@ class FileAccess(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandResult:
     """How a shell command ended.
 
@@ -129,7 +130,7 @@ class Originals(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Environment:
     """What a call may use.
 

@@ -9,12 +9,13 @@ ACP, "Elicitation".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.text import one_line
 
 FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
@@ -23,7 +24,7 @@ Asks: TypeAlias = Literal["forms", "choices", "nothing"]
 """What questions the user can be asked: whole forms, one choice at a time, or none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One of the answers that a field offers.
 
@@ -35,7 +36,7 @@ class Choice:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormField:
     """One thing that is asked.
 
@@ -53,7 +54,7 @@ class FormField:
     limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """What is asked together. Never for a secret: that is what an address is for.
 
@@ -64,7 +65,7 @@ class Form:
     fields: tuple[FormField, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filled:
     """The user has answered.
 
@@ -80,7 +81,7 @@ LinkAnswer: TypeAlias = Literal["accepted", "declined", "cancelled"]
 """`accepted`: the user is on the way to the address, no more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """An address that the user is asked to visit.
 
@@ -92,7 +93,7 @@ class Link:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asking:
     """The call in which something is asked, as it was announced."""
 
@@ -176,7 +177,7 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
     return Filled(values)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wrong:
     why: str
 

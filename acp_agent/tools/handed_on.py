@@ -7,9 +7,11 @@ combined with other letters. Errs on the side of finding one. Pure; knows nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
+
+from acp_agent.frozen import frozen
 
 # By program, or by `git` and its subcommand. `--long` stands for each of its abbreviations as well, `-x` for the letter
 # in any group such as `-Hx`, `-word` and a word for themselves, `*` for every command line, `=` for an
@@ -103,7 +105,7 @@ _SIGNS: Final = "#:"
 """Options of curl that a group may have beside letters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Options:
     """The options of one program.
 
@@ -120,7 +122,7 @@ class _Options:
     runs_code: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handed:
     """One of the options, as it stands in a command line.
 

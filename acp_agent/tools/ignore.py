@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
+from acp_agent.frozen import frozen
 from acp_agent.tools.wildcards import Rule, rule_of
 
 _LARGEST = 256 * 1024
 _GIT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rules:
     """The rules of one file, for what lies below `base` (a path with a slash at its end)."""
 
@@ -32,7 +32,7 @@ class _Rules:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ignored:
     """The rules that count in one directory.
 

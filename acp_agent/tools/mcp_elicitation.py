@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Awaitable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -20,6 +20,7 @@ import anyio
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.forms import (
     Choice,
     FieldKind,
@@ -54,7 +55,7 @@ T = TypeVar("T")
 Plain: TypeAlias = str | int | float | bool | list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calling:
     """What a call of a server's tool is part of.
 

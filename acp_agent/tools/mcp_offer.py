@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.frozen import frozen
 
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedTool:
     """A tool.
 
@@ -26,7 +27,7 @@ class OfferedTool:
     reads: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptArgument:
     """A value that a prompt is made with."""
 
@@ -35,7 +36,7 @@ class PromptArgument:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedPrompt:
     """A prompt that the user may send by its name."""
 
@@ -44,7 +45,7 @@ class OfferedPrompt:
     arguments: tuple[PromptArgument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedResource:
     """Something that can be read."""
 
@@ -52,7 +53,7 @@ class OfferedResource:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """All of it, as it was listed last."""
 
@@ -61,7 +62,7 @@ class Offer:
     resources: tuple[OfferedResource, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What a call of a tool came to.
 
@@ -74,7 +75,7 @@ class Answer:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptMessage:
     """A message of a prompt: who is to have said it, and a content block in MCP's form."""
 

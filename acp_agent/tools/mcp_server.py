@@ -21,6 +21,7 @@ import anyio.to_thread
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
+from acp_agent.frozen import frozen
 from acp_agent.logfile import log_failure, mask
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
@@ -50,7 +51,7 @@ _TOGETHER_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where servers of a session run.
 

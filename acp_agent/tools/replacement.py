@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.text import clean, cut_line
 
 _LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
@@ -20,7 +20,7 @@ _MOST_LINES_QUOTED = 40
 _MOST_PLACES_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replacement:
     """One edit.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.events import CallView, FileVersion, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart
+from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
 
 Effect: TypeAlias = Literal["none", "read", "edit", "execute"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """What a call would touch, for whoever decides on it.
 
@@ -30,14 +30,14 @@ class Access:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TerminalStarted:
     """The editor shows this terminal while the call runs."""
 
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputArrived:
     """More output of a command that runs without a terminal."""
 
@@ -48,7 +48,7 @@ Progress: TypeAlias = TerminalStarted | OutputArrived
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How a call ended.
 
@@ -67,7 +67,7 @@ class Outcome:
     plan: tuple[PlanEntry, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreparedCall:
     """A call whose arguments are sound and whose effect is known.
 

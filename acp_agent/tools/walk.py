@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import from_thread
 
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.ignore import Ignored
 from acp_agent.tools.paths import because
 
@@ -24,7 +24,7 @@ _MAX_DEPTH = 100
 _CHECK_EVERY = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """One entry of a tree; `path` begins with the directory that the walk started in."""
 

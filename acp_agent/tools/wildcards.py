@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from acp_agent.frozen import frozen
 
 _Name: TypeAlias = re.Pattern[str]
 _LONGEST = 4096
@@ -36,7 +37,7 @@ _POSIX_CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A line that says something.
 

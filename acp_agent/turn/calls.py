@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias, TypeVar
 
 import anyio
@@ -13,6 +13,7 @@ import anyio
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.hooks.possible import cut
 from acp_agent.logfile import log_failure
@@ -36,7 +37,7 @@ OUTPUT_SECONDS = 0.1
 """At least so long between two pictures of a command's output, each of which is sent whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stopped:
     """A hook has ended the turn."""
 

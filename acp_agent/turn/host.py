@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall
 from acp_agent.errors import ContextOverflowError, OverflowLimit
+from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.tools.environment import Environment
@@ -18,7 +19,7 @@ from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Update
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLimits:
     """What bounds a turn.
 

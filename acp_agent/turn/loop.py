@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, Text, new_id
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError, ContextOverflowError, sentence
+from acp_agent.frozen import frozen
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.answer import stream_answer
 from acp_agent.turn.calls import Stopped, run_calls
@@ -27,7 +27,7 @@ MADE_SHORT = (
 TurnStop: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnResult:
     """How a turn ended, and its last answer, where it got one.
 

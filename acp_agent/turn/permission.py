@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from acp_agent.frozen import frozen
 from acp_agent.tools.tool import Access
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mode:
     """A way of working that the user chooses."""
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart, UserPart
+from acp_agent.frozen import frozen
 
 CallStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 CompactionStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnBegan:
     """The session works from now on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnOver:
     """The session works no more, and all that it had to show was shown.
 
@@ -29,7 +29,7 @@ class TurnOver:
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptTaken:
     """A live prompt has its place in the conversation. Who sent it may have it on the screen already."""
 
@@ -37,7 +37,7 @@ class PromptTaken:
     parts: tuple[UserPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserSaid:
     """A part of the user's message, on replay only."""
 
@@ -45,7 +45,7 @@ class UserSaid:
     part: UserPart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentSaid:
     """More visible text of the message with this id."""
 
@@ -53,7 +53,7 @@ class AgentSaid:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentThought:
     """More reasoning of the message with this id."""
 
@@ -61,7 +61,7 @@ class AgentThought:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallAnnounced:
     """A tool call stands before us; nothing has happened yet."""
 
@@ -71,7 +71,7 @@ class CallAnnounced:
     arguments: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallStarted:
     """The call is allowed and runs; `view` is what was learned by preparing it."""
 
@@ -79,7 +79,7 @@ class CallStarted:
     view: CallView
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallTerminal:
     """The call runs in this terminal of the editor."""
 
@@ -87,7 +87,7 @@ class CallTerminal:
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallOutput:
     """All output so far of a call without a terminal, cut to what is worth showing."""
 
@@ -95,7 +95,7 @@ class CallOutput:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallFinished:
     """The call has ended. On replay this is the first and only word of it, so it is complete in itself."""
 
@@ -108,14 +108,14 @@ class CallFinished:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanUpdated:
     """The plan is now this."""
 
     entries: tuple[PlanEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsageUpdated:
     """How full the window is: tokens used of tokens in all, and US dollars spent in this session."""
 
@@ -124,14 +124,14 @@ class UsageUpdated:
     cost: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModeUpdated:
     """The session's mode is now this."""
 
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One value of an option."""
 
@@ -140,7 +140,7 @@ class Choice:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A setting of the session that the user may change.
 
@@ -157,21 +157,21 @@ class Option:
     is_switch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionsUpdated:
     """The session's options, all of them, are now these."""
 
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TitleUpdated:
     """The session has this title."""
 
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A slash command on offer; `hint` says what may follow its name."""
 
@@ -180,14 +180,14 @@ class Command:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandsUpdated:
     """These are the slash commands on offer."""
 
     commands: tuple[Command, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionStarted:
     """A compaction began."""
 
@@ -195,7 +195,7 @@ class CompactionStarted:
     trigger: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionChunk:
     """More of the summary."""
 
@@ -203,7 +203,7 @@ class CompactionChunk:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionFinished:
     """A compaction ended, and this is the one word on how. On replay it is the only one, and always completed.
 
@@ -220,7 +220,7 @@ class CompactionFinished:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """Something the user should know that belongs to no message."""
 

@@ -62,6 +62,19 @@ def test_serving_is_ready_without_what_only_later_requests_need() -> None:
     assert not loaded & {*AFTER_A_NEW_SESSION, "acp_agent.recipes", "acp_agent.protocol.wire"}
 
 
+def test_no_class_that_serving_needs_has_its_methods_compiled_one_by_one() -> None:
+    code = """
+import sys, acp_agent.app, acp_agent.server.v1.agent
+modules = [module for name, module in sys.modules.items() if name.startswith("acp_agent")]
+classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+found = [cls for cls in classes if "__dataclass_params__" in vars(cls)]
+print(len(found) > 100, *(cls for cls in found if cls.__dataclass_params__.frozen))
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
+    assert done.stdout.split() == ["True"]
+
+
 async def test_initialize_is_answered_before_anything_heavy_is_loaded(tmp_path: Path) -> None:
     async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
         await agent.initialize()

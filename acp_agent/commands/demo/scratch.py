@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from acp_agent.commands.demo import program
@@ -22,13 +21,14 @@ from acp_agent.config import home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
 
 SCRIPT = Path(__file__).with_name("script.yaml")
 SCRIPTED_MODEL = "demo/script"
 COMMAND_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestRun:
     """What the program's tests say."""
 
@@ -41,7 +41,7 @@ class TestRun:
         return f"{self.failed} of {self.total} tests fail{'s' if self.failed == 1 else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scratch:
     """The folder.
 

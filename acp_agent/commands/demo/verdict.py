@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from acp_agent.commands.demo.editor import Editor
 from acp_agent.commands.demo.screen import INDENT, Screen
 from acp_agent.commands.demo.story import Facts
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One thing that was promised.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
 
 Level: TypeAlias = Literal["ok", "warn", "fail"]
 """`warn`: the agent works, though perhaps not as somebody expects. `fail`: something does not work."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One line of the report.
 

@@ -6,11 +6,11 @@ Pure. Nothing in it needs a script, a style sheet or the network; the page's sty
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Literal, TypeAlias
 
+from acp_agent.frozen import frozen
 from acp_agent.inspection.views import Inspection, ModelLines, Point
 
 LineName: TypeAlias = Literal["window", "threshold", "prepare"]
@@ -65,7 +65,7 @@ def thinned(points: Sequence[Point], most: int = _MOST_POINTS) -> Sequence[Point
     return kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scale:
     """From steps and tokens to places in the picture."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
+from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, JsonValue
 
 Kind: TypeAlias = Literal["request", "response", "notification", "invalid"]
@@ -13,7 +13,7 @@ Direction: TypeAlias = Literal["in", "out"]
 _OTHER: Mapping[Direction, Direction] = {"in": "out", "out": "in"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WireLine:
     """One message.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.evaluation.texts import plain, words
 from acp_agent.compaction.ledger_programs import only_looks
 from acp_agent.compaction.ledger_shell import read_shell
+from acp_agent.frozen import frozen
 
 FactClass: TypeAlias = Literal["files", "commands", "errors", "rules", "decisions", "numbers", "words"]
 
@@ -58,7 +58,7 @@ _SHORTEST_DECISION, _LONGEST_DECISION = 30, 400
 _CONTENT = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A fact at a place in a text.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.compaction.evaluation.facts import CLASSES, FactClass
@@ -14,9 +13,10 @@ from acp_agent.compaction.evaluation.points import Point, points, state_at
 from acp_agent.compaction.evaluation.recording import Recording
 from acp_agent.compaction.evaluation.texts import Remains
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """How many of so many."""
 
@@ -32,7 +32,7 @@ class Tally:
         return self.kept / self.needed if self.needed else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measurement:
     """One method at one point.
 

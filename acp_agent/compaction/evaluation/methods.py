@@ -7,7 +7,7 @@ is measured: no text is made up.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from acp_agent.compaction.calls import ModelCall
@@ -18,13 +18,14 @@ from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
 from acp_agent.conversation.messages import Message
 from acp_agent.errors import CompactionError
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 
 IN_PLACE_OF_A_SUMMARY = "ledger"
 YARDSTICK = 0.4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What a method made of a conversation.
 
@@ -61,7 +62,7 @@ class Method(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model:
     """The model that writes summaries.
 
@@ -73,7 +74,7 @@ class Model:
     native: NativeCompaction | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyMethod:
     """The service with a policy, by its first strategy alone and as if a person had asked for it.
 
@@ -113,7 +114,7 @@ class PolicyMethod:
         return Outcome(result.messages, result.tokens_before, result.tokens_after, written, result.receipt.unverified)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TailMethod:
     """The newest messages word for word, and nothing of the rest.
 

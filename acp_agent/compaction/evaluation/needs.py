@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from acp_agent.compaction.evaluation import facts
 from acp_agent.compaction.evaluation.facts import FactClass, Found
@@ -29,6 +28,7 @@ from acp_agent.compaction.evaluation.texts import (
 from acp_agent.compaction.rules import stated_rules
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
+from acp_agent.frozen import frozen
 
 RARE = 3
 """A word is rare if no more messages before the cut hold it."""
@@ -41,7 +41,7 @@ SAME_PLACE = 0.6
 """Share of a decision's words that have to stand close together in one line of what is left."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """A fact that is needed behind a cut.
 
@@ -74,7 +74,7 @@ class Need:
         return self.kept(remains) and any(remains.has_grams(grams) for grams in self.around)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Message:
     """A message of the recording, read once.
 

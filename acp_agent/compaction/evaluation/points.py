@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_text
@@ -12,6 +12,7 @@ from acp_agent.compaction.evaluation.recording import Recording
 from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.messages import AssistantMessage, UserMessage
+from acp_agent.frozen import frozen
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
@@ -20,7 +21,7 @@ LEAST_BEFORE, LEAST_BEHIND = 4, 2
 MAX_OUTPUT_TOKENS = 8_192
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A place in a recording.
 

@@ -20,11 +20,12 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.frozen import frozen
 
 NO_RESULT = "The recording has no result of this call."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """A session as it was recorded.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -26,6 +25,7 @@ from acp_agent.conversation.messages import (
     ToolCall,
     UserMessage,
 )
+from acp_agent.frozen import frozen
 
 Speaker: TypeAlias = Literal["user", "assistant", "call", "result"]
 Gram: TypeAlias = tuple[str, ...]
@@ -42,7 +42,7 @@ _WORD = re.compile(r"\w+")
 _NEAR = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """A piece of a message.
 
@@ -56,7 +56,7 @@ class Passage:
     argument: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A message as text, and the pieces that it is made of. Reasoning is left out: no provider keeps it for long."""
 

@@ -5,10 +5,10 @@ Light: a model is loaded when it is asked for. Knows nothing of handlers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import acp_agent.protocol.v1 as v1
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
     from acp_agent.protocol.wire import WireModel
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["agent", "client", "both"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method:
     """One row of the table.
 

@@ -5,12 +5,11 @@ Read as the schema asks for it, leniently throughout, so that there is nothing t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Capabilities:
     """Nothing is sent to a client that did not advertise it.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, located
+from acp_agent.frozen import frozen
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
 FORMS = (
@@ -23,7 +23,7 @@ FORMS = (
 Object: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A JSON object of the file.
 
@@ -34,7 +34,7 @@ class Line:
     value: Object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A file's contents.
 
