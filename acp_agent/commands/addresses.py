@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """Where to listen; `port` 0 stands for any that is free."""
 

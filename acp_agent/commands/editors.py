@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from acp_agent.commands.jsonc import JsonText, JsonValue

@@ -6,10 +6,10 @@ no budget, and not which texts have to be cut.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from acp_agent.conversation.messages import Image, Resource
+from acp_agent.frozen import frozen
 
 SHORTEST_PIECE = 192
 """Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
@@ -19,7 +19,7 @@ SNAP_SHARE = 1 / 4
 _RULES = "\n\n[Rules that stand in the part that was left out:]\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """Says what is missing from an entry of the log.
 

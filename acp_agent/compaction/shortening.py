@@ -43,7 +43,6 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
-from acp_agent.frozen import frozen
 
 Rewrite: TypeAlias = Rewritten
 """A message that stays in a shorter form, at its place."""

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.errors import AgentError, SessionClosedError, SessionNotFoundError
+from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,

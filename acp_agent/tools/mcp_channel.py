@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 
 Heard: TypeAlias = Callable[[str, JsonObject | None], None]
 """Called with the method and the params of what a server says while it works on a request."""
@@ -17,7 +17,7 @@ class ServerGoneError(ToolError):
     """There is no such server at the other end any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpOutcome:
     """What a server answered, in MCP's form.
 

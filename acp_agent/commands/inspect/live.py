@@ -16,7 +16,6 @@ from anyio.abc import SocketStream, TaskStatus
 
 from acp_agent.commands.addresses import Address
 from acp_agent.errors import AgentError
-from acp_agent.frozen import frozen
 
 _POLL_SECONDS = 0.5
 _SILENCE = 30

@@ -8,9 +8,10 @@ than loopback's are refused, and so is what pages of other origins ask.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hmac import compare_digest
 from urllib.parse import urlsplit
+
+from acp_agent.frozen import frozen
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -36,7 +37,7 @@ class Headers:
         return name in self._values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why a request is not answered.
 
