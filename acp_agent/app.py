@@ -19,7 +19,6 @@ from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settin
 from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE, project_dir, user_home
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
-from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
@@ -116,6 +115,7 @@ def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
 
     :param strategies: names of the compaction strategies.
     """
+    from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
     from acp_agent.recipes.model import Known
 
     return Known(

@@ -5,7 +5,7 @@ Nothing here knows a provider's or the editor's wire form; `llm` and `server` tr
 
 from __future__ import annotations
 
-import uuid
+import os
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -233,4 +233,4 @@ Message: TypeAlias = UserMessage | AssistantMessage | ToolResult
 
 def new_id(prefix: str) -> str:
     """A fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
-    return f"{prefix}_{uuid.uuid4().hex}"
+    return f"{prefix}_{os.urandom(16).hex()}"

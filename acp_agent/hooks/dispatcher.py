@@ -13,8 +13,8 @@ import anyio
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
 from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
-from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
-from acp_agent.hooks.possible import REFUSED, bounded, cut, impossible, possible, without
+from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome, cut
+from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
 from acp_agent.logfile import log_failure
 
 _log = logging.getLogger(__name__)

@@ -15,6 +15,9 @@ from acp_agent.frozen import frozen
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
 _RANK: dict[Verdict, int] = {"allow": 0, "ask": 1, "block": 2}
 
+LIMIT = 65_536
+"""Characters by which the texts of one outcome may lengthen what the model reads."""
+
 
 @frozen
 class Decision:
@@ -178,3 +181,10 @@ def _stricter(first: Decision | None, second: Decision | None) -> Decision | Non
     if first is None or second is None:
         return second if first is None else first
     return second if _RANK[second.verdict] > _RANK[first.verdict] else first
+
+
+def cut(text: str, limit: int = LIMIT) -> str:
+    """The beginning of a hook's text, and how much of it is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[{len(text) - limit:,} more characters of this hook were left out]"

@@ -8,10 +8,18 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from acp_agent.hooks.events import AfterToolCall, EventName, HookEvent, TurnEnd, UserMessageSend
-from acp_agent.hooks.outcomes import Action, Compact, Continue, Decision, Outcome, Replace, Summarize, SwapContext
-
-LIMIT = 65_536
-"""Characters by which the texts of one outcome may lengthen what the model reads."""
+from acp_agent.hooks.outcomes import (
+    LIMIT,
+    Action,
+    Compact,
+    Continue,
+    Decision,
+    Outcome,
+    Replace,
+    Summarize,
+    SwapContext,
+    cut,
+)
 
 SWAP = "action: swap_context"
 
@@ -153,13 +161,6 @@ def _within(texts: Sequence[str]) -> tuple[str, ...]:
         if room <= 0:
             break
     return tuple(kept)
-
-
-def cut(text: str, limit: int = LIMIT) -> str:
-    """The beginning of a text, and how much of it is missing."""
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[{len(text) - limit:,} more characters of this hook were left out]"
 
 
 Words: TypeAlias = Mapping[EventName, str]

@@ -14,16 +14,13 @@ from acp_agent.config import Settings
 from acp_agent.conversation.messages import Audio, CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import RecipeError
 from acp_agent.frozen import frozen
-from acp_agent.hooks.contract import Hook
-from acp_agent.hooks.events import event_name
-from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, swap_context
 from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
 if TYPE_CHECKING:
     from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import NamedHandler, Recipe, RequiredHooks
+    from acp_agent.recipes.model import Recipe, RequiredHooks
     from acp_agent.recipes.surroundings import Surroundings
 
 RENDER_SECONDS = 5.0
@@ -74,6 +71,8 @@ class RecipeRun:
     @property
     def swap(self) -> SwapContext:
         """How the recipe wants its answer to take that place; the answer is still missing."""
+        from acp_agent.hooks.handlers import swap_context
+
         handler = self.recipe.handler(SWAP_CONTEXT)
         return swap_context({} if handler is None else handler.params)
 
@@ -158,27 +157,6 @@ def compaction_word(run: RecipeRun) -> tuple[str, str]:
 def mentioned(parts: tuple[UserPart, ...]) -> str:
     """What stands in a prompt's further parts, as text: editors send each mention of a file as a part of its own."""
     return "".join(_as_text(part) for part in parts)
-
-
-def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
-    """The recipe's hooks as the dispatcher takes them: those that are asked after all others, and those before."""
-    handlers = builtin_handlers()
-    last: list[Hook] = []
-    first: list[Hook] = []
-    for word, binding in recipe.hooks.items():
-        event = event_name(word)
-        if event is None:
-            continue
-        for hooks, named in ((last, binding.handlers), (first, binding.first)):
-            hooks.extend(
-                BoundHandler(handlers[each.name], event, _place(recipe, word, each), binding.once, each.params)
-                for each in named
-            )
-    return tuple(last), tuple(first)
-
-
-def _place(recipe: Recipe, word: str, handler: NamedHandler) -> str:
-    return f"{recipe.source}: hooks.{word}.{handler.name}"
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:

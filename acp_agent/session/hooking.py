@@ -38,9 +38,10 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.guarded import GuardedHook
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
-from acp_agent.session.commands import RecipeRun, recipe_hooks
+from acp_agent.session.commands import RecipeRun
 from acp_agent.session.hook_services import HookServices
 from acp_agent.session.moments import moment
+from acp_agent.session.recipe_hooks import recipe_hooks
 from acp_agent.session.services import Services
 from acp_agent.session.transcript import Transcript
 from acp_agent.tools.tool import Outcome as CallOutcome

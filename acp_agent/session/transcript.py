@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -134,6 +133,8 @@ class Transcript:
             # The provider's own id, as hooks of Claude Code know it; of an answer that broke off, nobody has kept it.
             self._model = message.model.partition("/")[2] or self._model
             content = {"id": message.id, "type": "message", "model": self._model, **content, **_ending(message)}
+        import uuid  # which looks at the platform as it is loaded: not before a session is opened
+
         at = datetime.fromtimestamp(logged.at / 1000, UTC)
         line: JsonObject = {
             "type": role,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -35,11 +36,11 @@ _LEAD = 60
 
 _QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 _TOKEN = re.compile(r"[^\W_]+")
-# Thai, Lao, Burmese and Khmer; Hangul; kana; Han: between their words there is no space, or more than a word.
-_UNSPACED = re.compile(
+_UNSPACED = (
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+"""Thai, Lao, Burmese and Khmer; Hangul; kana; Han: between their words there is no space, or more than a word."""
 
 
 @frozen
@@ -86,9 +87,15 @@ def searchable_text(event: Event) -> str:
     return "\n".join(piece for piece in _pieces(event) if piece)
 
 
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Compiled with the first text that is not in ASCII: that takes longer than loading all else of this room."""
+    return re.compile(_UNSPACED)
+
+
 def indexed_form(text: str) -> str:
     """The text for an index of words: each sign of a script that does not part its words stands alone."""
-    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+    return text if text.isascii() else _unspaced().sub(r" \g<0> ", text)
 
 
 def holds(text: str, words: tuple[Word, ...], every: bool) -> bool:

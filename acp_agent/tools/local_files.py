@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import uuid
 from pathlib import Path
 
 import anyio.to_thread
@@ -89,7 +88,7 @@ def _replace(target: Path, data: bytes) -> None:
         # Replacing it would only need the directory's permission: what its owner made read-only stays so.
         raise PermissionError(13, "the file is read-only")
     # Created with the mode of any new file, so that the umask counts.
-    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    temporary = target.with_name(f".{os.urandom(16).hex()}.tmp")
     try:
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         with os.fdopen(file, "wb") as stream:

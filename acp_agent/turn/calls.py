@@ -15,7 +15,7 @@ from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResu
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
-from acp_agent.hooks.possible import cut
+from acp_agent.hooks.outcomes import cut
 from acp_agent.logfile import log_failure
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line

@@ -32,9 +32,8 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.executables import ExecutableHook
-from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
+from acp_agent.hooks.outcomes import LIMIT, NOTHING, Decision, Outcome
 from acp_agent.hooks.payload import payload
-from acp_agent.hooks.possible import LIMIT
 from acp_agent.session.session import EXIT_SECONDS
 from support.checkout import REPOSITORY
 

@@ -31,6 +31,7 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, known_handlers
 from acp_agent.hooks.outcomes import (
+    LIMIT,
     NOTHING,
     Compact,
     Continue,
@@ -40,7 +41,6 @@ from acp_agent.hooks.outcomes import (
     Replace,
     SwapContext,
 )
-from acp_agent.hooks.possible import LIMIT
 from acp_agent.storage.store import SessionStore
 
 

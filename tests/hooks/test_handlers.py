@@ -23,7 +23,7 @@ from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome, SwapCo
 from acp_agent.hooks.writing import append_line, write_export
 from acp_agent.recipes.front_matter import parse_recipe
 from acp_agent.recipes.model import Known
-from acp_agent.session.commands import recipe_hooks
+from acp_agent.session.recipe_hooks import recipe_hooks
 
 MARK = "<!-- ours -->\n"
 CART: JsonObject = {"type": "object", "required": ["items"], "properties": {"items": {"items": {"type": "integer"}}}}

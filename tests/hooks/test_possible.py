@@ -21,6 +21,7 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.outcomes import (
+    LIMIT,
     NOTHING,
     Compact,
     Continue,
@@ -31,7 +32,7 @@ from acp_agent.hooks.outcomes import (
     Summarize,
     SwapContext,
 )
-from acp_agent.hooks.possible import LIMIT, POSSIBLE, bounded, impossible, without
+from acp_agent.hooks.possible import POSSIBLE, bounded, impossible, without
 from acp_agent.hooks.rule_schema import POSSIBLE as RULES
 
 
