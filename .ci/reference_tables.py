@@ -194,6 +194,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.sessions-unarchive": partial(options, "sessions", "unarchive"),
     "cli.sessions-fork": partial(options, "sessions", "fork"),
     "cli.inspect": partial(options, "inspect"),
+    "cli.serve": partial(options, "serve"),
     "cli.wire": partial(options, "wire"),
     "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.login": partial(options, "login"),

@@ -1,0 +1,48 @@
+"""What docs/serving.md says is what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from acp_agent.commands.serve import MIN_TOKEN, TOKEN_VARIABLE
+from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
+from acp_agent.server.web import clients, endpoint, streams
+from support.checkout import REPOSITORY
+from support.remote import GREETING, serving
+
+PAGE = (REPOSITORY / "docs" / "serving.md").read_text()
+ROOM = REPOSITORY / "acp_agent" / "server" / "web"
+
+
+def test_the_page_names_every_status_and_header_that_there_is() -> None:
+    code = "".join(path.read_text() for path in ROOM.glob("*.py"))
+    statuses = {int(found) for found in re.findall(r"\b(?:Refusal|answer\.\w+)\(\s*(\d{3}),?", code)}
+    assert {200, 202, 400, 401, 404, 501} < statuses
+    assert {status for status in statuses if not re.search(rf"\b{status}\b", PAGE)} == set()
+    rows = {int(found) for found in re.findall(r"^\| (\d{3}) \|", PAGE, re.MULTILINE)}
+    assert rows == {status for status in statuses if status >= 400}
+    for header in (endpoint.CONNECTION_ID, endpoint.SESSION_ID):
+        assert f"`{header.title()}`" in PAGE
+    assert f"`{endpoint.PATH}`" in PAGE
+
+
+def test_the_numbers_on_the_page_are_those_that_count() -> None:
+    said = {
+        f"{MAX_LINE_BYTES >> 20} MiB": 2,
+        f"{streams.MAX_WAITING_BYTES >> 20} MiB for a connection": 1,
+        f"{clients.MAX_CLIENTS}": 2,
+        f"for {clients.PATIENCE_SECONDS:g} seconds": 1,
+        f"after {endpoint.KEEP_ALIVE_SECONDS:g} seconds": 1,
+        f"at least {MIN_TOKEN} characters": 1,
+        f"`{TOKEN_VARIABLE}`": 1,
+    }
+    assert {text: PAGE.count(text) >= times for text, times in said.items()} == dict.fromkeys(said, True)
+
+
+async def test_the_command_line_on_the_page_serves(tmp_path: Path) -> None:
+    [line] = re.findall(r"^acp-agent serve .*$", PAGE, re.MULTILINE)
+    words = shlex.split(line.replace(":8123", ":0"))[2:]
+    async with serving(tmp_path, *words) as served:
+        assert (await served.post(GREETING)).status_code == 200
