@@ -84,9 +84,7 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
         prompt = json.dumps(request(2, "session/prompt", sessionId="sess_1", prompt=[])).encode()
         answers = {
             "no content type": await status(served, "POST", {"Content-Type": "text/plain"}, greeting),
-            "with a charset": await status(
-                served, "POST", {"Content-Type": "application/json; charset=utf-8"}, greeting
-            ),
+            "a charset": await status(served, "POST", {"Content-Type": "application/json; charset=utf-8"}, greeting),
             "no JSON": await status(served, "POST", JSON, b"{"),
             "no object": await status(served, "POST", JSON, b"42"),
             "a batch": await status(served, "POST", JSON, b"[" + greeting + b"]"),

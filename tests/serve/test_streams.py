@@ -120,21 +120,22 @@ async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_on
             begun.append(Noted(connection(transport, database, env)))
             return begun[-1]
 
-        clients = Clients(begin, tasks, patience=0.2)
+        clients = Clients(begin, tasks, patience=1.0)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         tasks.start_soon(serve_http, listening, Endpoint(Gate(None, "127.0.0.1"), clients, stored), stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
-            ids = [(await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"] for _ in range(2)]
-            reading = {"Acp-Connection-Id": ids[1], "Accept": "text/event-stream"}
+            first = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
+            reading = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}
             async with http.stream("GET", "/acp", headers=reading) as events:
                 assert events.status_code == 200
+                silent = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
                 with anyio.fail_after(5):
-                    await begun[0].ended.wait()
-                silent = await http.get("/acp", headers={**reading, "Acp-Connection-Id": ids[0]})
-                assert silent.status_code == 404
-                assert not begun[1].ended.is_set()
+                    await begun[1].ended.wait()
+                late = await http.get("/acp", headers={**reading, "Acp-Connection-Id": silent})
+                assert late.status_code == 404
+                assert not begun[0].ended.is_set()
             # It has hung up.
             with anyio.fail_after(5):
-                await begun[1].ended.wait()
+                await begun[0].ended.wait()
         stopped.set()

@@ -4,8 +4,8 @@
         async with it.client("ws") as agent: …                  # as one on stdin and stdout, and with the same checks
         response = await it.served.post({…}, connection=id)     # or by hand
 
-Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints a traceback, or leaves a
-process behind. Imports nothing of acp_agent.
+Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints or logs a traceback, or
+leaves a process behind. Imports nothing of acp_agent.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ async def serving(
     if failure is not None:
         failure.add_note(f"stderr of what serves: {said.decode()}")
         raise failure
-    assert "Traceback" not in said.decode(), said.decode()
+    logged = "".join(path.read_text() for path in (home / "state" / "logs").rglob("*.log*"))
+    assert "Traceback" not in said.decode() + logged, said.decode() + logged
     assert code is not None, f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
     assert not left
     assert code == 128 + signal.SIGTERM

@@ -44,9 +44,10 @@ class Client:
     :ivar ended: set once all of it has ended.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, transport: Transport) -> None:
         self.ended = anyio.Event()
         self._conversation = conversation
+        self._transport = transport
 
     async def run(self) -> None:
         """Have the conversation. Whatever goes wrong in it ends this client alone."""
@@ -55,6 +56,8 @@ class Client:
         except Exception as error:
             log_failure(_log, "A connection failed inside", error)
         finally:
+            with anyio.CancelScope(shield=True):
+                await self._transport.aclose()  # so that whoever waits for an answer over it does not wait for ever
             self.ended.set()
 
     def close(self) -> None:
@@ -89,15 +92,15 @@ class Clients:
 
     def connect(self, connection_id: str, transport: Transport) -> Client:
         """Begin to serve a client."""
-        client = self._open[connection_id] = Client(self._begin(transport))
+        client = self._open[connection_id] = Client(self._begin(transport), transport)
         self._tasks.start_soon(self._serve, connection_id, client)
         return client
 
     def connect_http(self) -> HttpTransport:
         """Begin to serve a client that comes by HTTP."""
         transport = HttpTransport(self.new_id(), Streams())
-        self._by_http[transport.connection_id] = transport
         client = self.connect(transport.connection_id, transport)
+        self._by_http[transport.connection_id] = transport
         self._tasks.start_soon(self._watch, transport, client)
         return transport
 

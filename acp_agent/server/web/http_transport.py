@@ -75,8 +75,9 @@ class HttpTransport:
 
     @property
     def silent_for(self) -> float:
-        """Seconds since the client was last seen: it reads no stream, and has sent nothing."""
-        return 0.0 if self._streams.readers else self._clock() - self._last_heard
+        """Seconds since the client was last seen: it reads no stream, waits for nothing, and has sent nothing."""
+        greeting = self._greeting is not None and not self._greeting[1].is_set()
+        return 0.0 if self._streams.readers or greeting else self._clock() - self._last_heard
 
     def knows(self, session_id: str) -> bool:
         """Whether the session was opened, or spoken of, on this connection."""
@@ -93,6 +94,7 @@ class HttpTransport:
         with suppress(anyio.ClosedResourceError):
             await self._hand_in(line)
             await answered.wait()
+        self._last_heard = self._clock()
         return self._greeted
 
     async def post(self, message: JsonObject, line: bytes, session_id: str | None) -> None:

@@ -6,6 +6,7 @@ can be negotiated); with others HTTP/1.1.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,8 @@ from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from hypercorn.typing import ASGIFramework
 
 _BACKLOG = 100
@@ -76,4 +79,11 @@ async def serve_http(listening: socket.socket, app: ASGIFramework, stopped: Call
     config.h2_max_concurrent_streams = _MAX_STREAMS
     config.websocket_max_message_size = MAX_LINE_BYTES
     config.websocket_ping_interval = _PING_SECONDS
+    asyncio.get_running_loop().set_exception_handler(_log_unless_cancelled)
     await serve(app, config, shutdown_trigger=stopped, mode="asgi")
+
+
+def _log_unless_cancelled(loop: AbstractEventLoop, context: dict[str, object]) -> None:
+    """Connections that are cut off at the end are no failures, as asyncio has them in Python 3.11."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)
