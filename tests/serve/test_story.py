@@ -42,7 +42,7 @@ async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp
             assert agent.text() == f"Changed it. {LONG}"
             assert await agent.prompt(session, "/compact", PATIENCE) == {"stopReason": "end_turn"}
             assert agent.updates(kind="compaction_update")[-1]["status"] == "completed"
-        async with connected_agent(home=tmp_path / "editor", **editor, laws=False) as agent:
+        async with connected_agent(home=tmp_path / "editor", **editor, laws=scheme == "ws") as agent:
             listed = await agent.request("session/list", {})
             assert [one["sessionId"] for one in listed["sessions"]] == [session]
             await agent.load(session, folder, PATIENCE)

@@ -82,6 +82,34 @@ async def test_whoever_puts_something_in_waits_for_room_and_learns_of_the_end() 
         assert [await reader.next(), await reader.next()] == [b"6789", None]
 
 
+async def test_what_is_said_behind_a_stream_waits_until_its_reader_asks_for_more() -> None:
+    streams = Streams()
+    await streams.put("a", b"1")
+    await streams.passed_on("a")  # nobody reads it
+    reader = streams.reader("a")
+    assert reader is not None
+    order: list[str] = []
+
+    async def behind() -> None:
+        await streams.passed_on("a")
+        order.append("behind")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(behind)
+            with reader:
+                assert await reader.next() == b"1"
+                await anyio.wait_all_tasks_blocked()
+                order.append("passed on")
+                with anyio.move_on_after(0.01):
+                    await reader.next()
+                await streams.put("a", b"2")
+                tasks.start_soon(behind)
+                await anyio.wait_all_tasks_blocked()
+                order.append("left")
+    assert order == ["passed on", "behind", "left", "behind"]
+
+
 @given(st.binary(max_size=40) | st.sampled_from([b'{\n "a":\n 1}', b'"\n"', b"[\n]"]))
 def test_a_frame_with_lines_becomes_one_line_unless_it_is_no_message(data: bytes) -> None:
     if b"\n" not in (line := in_one_line(data)):

@@ -25,7 +25,7 @@ async def answer(socket: ClientConnection) -> Any:
 
 async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
     listing = {"jsonrpc": "2.0", "id": 7, "method": "session/list", "params": {}}
-    async with serving(tmp_path) as served:
+    async with serving(tmp_path, env={"ACP_AGENT_WIRE": "1"}) as served:
         async with connect(served.url("ws")) as socket:
             assert socket.response is not None
             assert socket.response.status_code == 101
@@ -59,6 +59,9 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
             async with connect(served.url("ws").replace("/acp", "/other")):
                 pass
         assert refused.value.response.status_code == 404
+    recorded = "".join(path.read_text() for path in (tmp_path / "state" / "wire").iterdir())
+    assert recorded.count('"invalid"') == 1  # what was no JSON
+    assert recorded.count('"method":"initialize"') == 1
 
 
 async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class HttpTransport:
         self._last_heard = clock()
         self._sent, self._received = anyio.create_memory_object_stream[bytes](0)
         self._asked: dict[JsonValue, str | None] = {}
+        self._loading: dict[JsonValue, str] = {}
         self._asking: dict[JsonValue, str] = {}
         self._greeting: tuple[JsonValue, anyio.Event] | None = None
         self._greeted: JsonObject | None = None
@@ -118,8 +119,11 @@ class HttpTransport:
             self._asking.pop(_key(message.get("id")), None)
         elif "id" in message:
             # The one that opens a session is answered where the client can be listening already.
-            route = None if method == methods.SESSION_LOAD else named or (session_id if needed else None)
-            self._asked[_key(message["id"])] = route
+            id, route = _key(message["id"]), named or (session_id if needed else None)
+            if method == methods.SESSION_LOAD and route is not None:
+                self._loading[id] = route
+                route = None
+            self._asked[id] = route
         if named is not None:
             self._sessions.add(named)
         await self._hand_in(line)
@@ -150,10 +154,12 @@ class HttpTransport:
             self._greeted = message
             self._greeting[1].set()
             return
-        opened = _session_in(message.get("result"))
+        opened, id = _session_in(message.get("result")), _key(message.get("id"))
         if opened is not None:
             self._sessions.add(opened)
-        await self._streams.put(self._asked.pop(_key(message.get("id")), None), line)
+        if (loaded := self._loading.pop(id, None)) is not None:
+            await self._streams.passed_on(loaded)  # the replay comes first, though it comes on another stream
+        await self._streams.put(self._asked.pop(id, None), line)
 
 
 def _session_of(message: JsonObject) -> str | None:

@@ -19,6 +19,7 @@ class _Stream:
         self.messages: deque[bytes] = deque()
         self.changed = anyio.Event()
         self.is_read = False
+        self.is_passed_on = True
 
     def wake(self) -> None:
         self.changed.set()
@@ -52,8 +53,15 @@ class Streams:
             raise anyio.ClosedResourceError
         stream = self._streams.setdefault(session_id, _Stream())
         stream.messages.append(message)
+        stream.is_passed_on = False
         self._bytes += len(message)
         stream.wake()
+
+    async def passed_on(self, session_id: str | None) -> None:
+        """Wait until all that is in a stream was passed on by who reads it, if somebody does."""
+        stream = self._streams.get(session_id)
+        while stream is not None and stream.is_read and not stream.is_passed_on and not self._closed:
+            await stream.changed.wait()
 
     def reader(self, session_id: str | None) -> Reader | None:
         """Begin to read a stream; None where it is being read already."""
@@ -74,6 +82,9 @@ class Streams:
     async def take(self, stream: _Stream) -> bytes | None:
         """For `Reader`."""
         while not stream.messages:
+            if not stream.is_passed_on:
+                stream.is_passed_on = True
+                stream.wake()
             if self._closed:
                 return None
             await stream.changed.wait()
@@ -85,6 +96,7 @@ class Streams:
     def leave(self, session_id: str | None, stream: _Stream) -> None:
         """For `Reader`."""
         stream.is_read = False
+        stream.wake()
         self.readers -= 1
         if not stream.messages:
             self._streams.pop(session_id, None)
