@@ -122,11 +122,12 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--websocket",
         "--http",
-        dest="address",
-        default=_ADDRESS,
+        action="append",
+        default=[],
+        dest="addresses",
         metavar="HOST:PORT",
-        help="where to listen, for both transports, whichever name it is given by; port 0 stands for any that is free. "
-        f"`{_ADDRESS}` where none is given; one that is not loopback needs a token",
+        help="where to listen, for both transports, whichever name it is given by; may be repeated. Port 0 stands for "
+        f"any that is free. `{_ADDRESS}` where none is given; one that is not loopback needs a token",
     )
     serve.add_argument(
         "--token-file",

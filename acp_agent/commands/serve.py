@@ -22,6 +22,7 @@ from acp_agent.server.web.endpoint import PATH, Endpoint
 from acp_agent.server.web.gate import Gate
 from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
 
+LOOPBACK = "127.0.0.1:0"
 TOKEN_VARIABLE = "ACP_AGENT_TOKEN"
 MIN_TOKEN = 16
 """Characters; shorter ones can be guessed."""
@@ -38,16 +39,18 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: it cannot listen there, may not without a token, or the token is of no use.
     """
     env = os.environ
-    address, token = Address.read(arguments.address), read_token(arguments.token_file, env)
-    if token is None and not address.is_loopback:
+    token = read_token(arguments.token_file, env)
+    addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or [LOOPBACK])))
+    open_ones = [address.host for address in addresses if not address.is_loopback]
+    if token is None and open_ones:
         raise AgentError(
-            f"{address.host} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
+            f"{open_ones[0]} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
             f"file (--token-file FILE) or as {TOKEN_VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
         )
     check_installed()
     start_logging_at_home(env)
-    listening = listening_socket(address.host, address.port)
-    authority = address.authority(listening.getsockname()[1])
+    listening = [listening_socket(address.host, address.port) for address in addresses]
+    ports = [one.getsockname()[1] for one in listening]
     ended = anyio.Event()
 
     async def until_cancelled() -> None:
@@ -71,10 +74,13 @@ async def run(arguments: argparse.Namespace) -> int:
                     gone.set()
 
                 clients = Clients(begin, serving)
-                endpoint = Endpoint(Gate(token, address.host), clients, lambda id: _is_stored(database, id))
+                gate = Gate(token, [address.host for address in addresses])
+                endpoint = Endpoint(gate, clients, lambda id: _is_stored(database, id))
                 closed, gone = anyio.Event(), anyio.Event()
                 serving.start_soon(listen)
-                aside(f"Serving ACP at http://{authority}{PATH} and ws://{authority}{PATH}. Ctrl-c ends it.")
+                for address, port in zip(addresses, ports, strict=True):
+                    at = f"{address.authority(port)}{PATH}"
+                    aside(f"Serving ACP at http://{at} and ws://{at}. Ctrl-c ends it.")
                 if token is None:
                     aside("Without a token, every user of this machine can connect.")
                 await ended.wait()

@@ -47,7 +47,7 @@ def refused(gate: Gate, **headers: str) -> int | None:
 def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused(
     headers: dict[str, str], status: int | None
 ) -> None:
-    assert refused(Gate(None, "127.0.0.1"), **headers) == status
+    assert refused(Gate(None, ["127.0.0.1"]), **headers) == status
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused
 def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: str | None, status: int | None) -> None:
     headers = {"host": "agent.example", "origin": "https://agent.example"}
     more = {} if authorization is None else {"authorization": authorization}
-    assert refused(Gate(TOKEN, "0.0.0.0"), **headers, **more) == status
+    assert refused(Gate(TOKEN, ["0.0.0.0"]), **headers, **more) == status
 
 
 def test_two_headers_of_one_name_are_none() -> None:
     pairs = [(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")]
-    refusal = Gate(TOKEN, "127.0.0.1").refusal(Headers(pairs))
+    refusal = Gate(TOKEN, ["127.0.0.1"]).refusal(Headers(pairs))
     assert refusal is not None
     assert refusal.status == 401
 
@@ -105,14 +105,18 @@ async def test_without_the_token_nothing_is_answered_and_no_command_of_the_agent
 async def test_an_address_that_is_not_loopback_is_served_with_a_token_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
-    async with serving(tmp_path / "home", "--http", "0.0.0.0:0", "--token-file", str(token)) as served:
-        assert (await served.post(GREETING)).status_code == 401
+    words = ["--websocket", "localhost:0", "--http", "0.0.0.0:0", "--token-file", str(token)]
+    async with serving(tmp_path / "home", *words) as served:
+        assert len(served.addresses) == 2
+        for address in served.addresses:
+            assert httpx2.post(f"http://{address}/acp", json=GREETING).status_code == 401
         named = {"Authorization": f"Bearer {TOKEN}", "Host": "agent.example"}
         assert (await served.post(GREETING, **named)).status_code == 200
 
 
 REFUSED = {
     "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "one of two": (["--websocket", "127.0.0.1:0", "--http", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
     "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
     "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
     "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),

@@ -151,7 +151,7 @@ async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_on
         clients = Clients(begin, tasks, patience=1.0)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        tasks.start_soon(serve_http, listening, Endpoint(Gate(None, "127.0.0.1"), clients, stored), stopped.wait)
+        tasks.start_soon(serve_http, [listening], Endpoint(Gate(None, ["127.0.0.1"]), clients, stored), stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
             first = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
             reading = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}

@@ -41,17 +41,19 @@ GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "
 
 
 class Served:
-    """:ivar port: where it listens.
+    """:ivar addresses: where it listens.
+    :ivar port: of the last of them.
     :ivar terminated: whether it was sent SIGTERM.
     :ivar http: a client of HTTP/1.1 for the endpoint.
     """
 
-    def __init__(self, process: forked.Started, port: int, token: str | None) -> None:
+    def __init__(self, process: forked.Started, addresses: list[str], token: str | None) -> None:
         self.process = process
-        self.port = port
+        self.addresses = addresses
+        self.port = int(addresses[-1].rpartition(":")[2])
         self.terminated = False
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-        self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20)
+        self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=20)
 
     def terminate(self) -> None:
         """Send SIGTERM, once."""
@@ -155,16 +157,16 @@ async def serving(
             said.extend(chunk)
             changes.notify()
 
-    def port() -> str | None:
-        found = re.search(r"Serving ACP at http://\S+:(\d+)/acp", said.decode())
-        return None if found is None else found[1]
+    def listening() -> list[str]:
+        found = re.findall(r"^Serving ACP at http://(\S+)/acp .*\n", said.decode(), re.MULTILINE)
+        return found if len(found) >= max(1, sum(word in ("--websocket", "--http") for word in words)) else []
 
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
-            found = await changes.until(port, 20, lambda: f"where it serves: {said.decode()}")
-            served = Served(process, int(found), token)
+            found = await changes.until(lambda: listening() or None, 20, lambda: f"where it serves: {said.decode()}")
+            served = Served(process, found, token)
             try:
                 async with served.http:
                     yield served

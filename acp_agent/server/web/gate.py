@@ -51,12 +51,12 @@ class Refusal:
 
 class Gate:
     """:param token: what a client has to know; None for whoever can reach loopback.
-    :param host: the name or address that is listened on.
+    :param hosts: the names or addresses that are listened on.
     """
 
-    def __init__(self, token: str | None, host: str) -> None:
+    def __init__(self, token: str | None, hosts: Iterable[str]) -> None:
         self._token = None if token is None else token.encode()
-        self._names = {*LOOPBACK_NAMES, host.lower()}
+        self._names = {*LOOPBACK_NAMES, *(host.lower() for host in hosts)}
 
     def refusal(self, headers: Headers) -> Refusal | None:
         """Why a request with these headers is refused; None where it is not."""

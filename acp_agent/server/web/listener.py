@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -61,16 +61,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def serve_http(listening: socket.socket, app: ASGIFramework, stopped: Callable[[], Awaitable[None]]) -> None:
+async def serve_http(
+    listening: Sequence[socket.socket], app: ASGIFramework, stopped: Callable[[], Awaitable[None]]
+) -> None:
     """Serve until `stopped` returns, and until the requests of then are answered, but not for long.
 
-    :param listening: is closed at the end.
+    :param listening: are closed at the end.
     """
     from hypercorn.asyncio import serve  # pyright: ignore[reportUnknownVariableType]: its part for WSGI
     from hypercorn.config import Config
 
     config = Config()
-    config.bind = [f"fd://{listening.detach()}"]
+    config.bind = [f"fd://{one.detach()}" for one in listening]
     config.errorlog = logging.getLogger(__name__)
     config.include_server_header = False
     config.graceful_timeout = 0.5
