@@ -9,7 +9,8 @@ import pytest
 from support.client import connected_agent
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
-from support.remote import serving
+from support.remote import serving, site
+from support.second import second_agent
 from support.stage import PATIENCE
 
 LONG = "The total is the sum of price and quantity. " * 200
@@ -51,3 +52,19 @@ async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp
             assert await agent.prompt(session, "What does it say?", PATIENCE) == {"stopReason": "end_turn"}
             await agent.wait_update("usage_update", session)
             assert agent.text().endswith("It says two.")
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_version_2_of_the_protocol_is_spoken_as_well_and_replays_on_the_session_s_stream(
+    tmp_path: Path, scheme: str
+) -> None:
+    async with site(tmp_path, Reply("Here."), Reply("Again.")) as it:
+        argv = it.served.argv(scheme)
+        async with second_agent(home=tmp_path / "editor", argv=argv) as editor:
+            session = await editor.open(it.folder)
+            assert (await editor.answer(session, "Where?"))["stopReason"] == "end_turn"
+        async with second_agent(home=tmp_path / "editor", argv=argv) as editor:
+            await editor.resume(session, it.folder, replay=True)
+            await editor.agent.wait_update("agent_message", session)
+            assert (await editor.answer(session, "And now?"))["stopReason"] == "end_turn"
+    assert it.server.calls[1].mentions("Here.")

@@ -119,15 +119,19 @@ class SecondEditor:
 
 @asynccontextmanager
 async def second_agent(
-    *, home: Path, env: Mapping[str, str | None] | None = None, capabilities: Mapping[str, Any] | None = None
+    *,
+    home: Path,
+    env: Mapping[str, str | None] | None = None,
+    argv: Sequence[str] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[SecondEditor]:
     """Run an agent, and initialize it in version 2.
 
-    :param home: see `start_agent`.
+    :param home: see `start_agent`, also for `env` and `argv`.
     :param capabilities: what stands in `initialize` under that name; left out where it is None.
     :raises AssertionError: at the end, naming every problem.
     """
-    async with start_agent(home=home, env=env, validate=False, laws=False) as agent:
+    async with start_agent(home=home, env=env, argv=argv, validate=False, laws=False) as agent:
         editor = SecondEditor(agent)
         await editor.initialize(**({} if capabilities is None else {"capabilities": capabilities}))
         yield editor
