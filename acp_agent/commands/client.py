@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from acp_agent.commands.asking import answered, is_somebody_here
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.questions import TerminalQuestions
-from acp_agent.conversation.events import CallView
+from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.session.client import TrustQuestion
@@ -31,7 +32,13 @@ from acp_agent.turn.updates import (
     Update,
 )
 
-_MODEL = "Waiting for the model"
+WAITING = "Waiting for the model"
+_MARKS = {"completed": "✓", "in_progress": "▸"}
+
+
+def plan_lines(entries: Iterable[PlanEntry]) -> list[str]:
+    """A plan, one line for each entry with a mark of how far it is."""
+    return [f"{_MARKS.get(entry.status, '·')} {entry.content}" for entry in entries]
 
 
 class TerminalClient:
@@ -84,11 +91,11 @@ class TerminalClient:
                 self._busy(update.view.title)
             case CallFinished():
                 self._running.pop(update.call_id, None)
-                self._busy(next(reversed(self._running.values()), _MODEL))
+                self._busy(next(reversed(self._running.values()), WAITING))
             case CompactionStarted():
                 self._busy("Compacting")
             case TurnBegan() | CompactionFinished():
-                self._busy(_MODEL)
+                self._busy(WAITING)
             case TurnOver():
                 self._activity.idle()
             case _:
@@ -105,9 +112,8 @@ class TerminalClient:
             case CallFinished(status="failed" | "cancelled"):
                 self._aside(f"✗ {update.view.title}")
             case PlanUpdated():
-                for entry in update.entries:
-                    mark = {"completed": "✓", "in_progress": "▸"}.get(entry.status, "·")
-                    self._aside(f"{mark} {entry.content}")
+                for line in plan_lines(update.entries):
+                    self._aside(line)
             case CompactionStarted():
                 self._by_hand = update.trigger == "manual"
                 self._aside("Compacting …")

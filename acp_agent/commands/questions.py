@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from acp_agent.commands.asking import is_somebody_here, typed
 from acp_agent.conversation.messages import JsonValue
@@ -28,10 +28,12 @@ class TerminalQuestions:
     """`Questions` for a person at a terminal.
 
     :param say: prints a line.
+    :param typed: asks for a line behind this text; None where the person has left in its place.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], typed: Callable[[str], Awaitable[str | None]] = typed) -> None:
         self._say = say
+        self._typed = typed
 
     @property
     def asks(self) -> Asks:
@@ -66,7 +68,7 @@ class TerminalQuestions:
         """Show the address, and ask whether the person goes there; it is not opened."""
         self._say(f"? {link.message}")
         self._say(f"  {link.url}")
-        line = await typed("  Will you open it? [y]es, [n]o: ")
+        line = await self._typed("  Will you open it? [y]es, [n]o: ")
         if line is None:
             return "cancelled"
         return "accepted" if _YES.get(line.lower(), False) else "declined"
@@ -85,7 +87,7 @@ class TerminalQuestions:
             self._say(f"  {number}. {choice.title}{f': {choice.description}' if choice.description else ''}")
         optional = "" if asked.required and asked.default is None else " (or nothing)"
         while True:
-            line = await typed(f"  {_HINTS.get(asked.kind, '')}{optional}> ")
+            line = await self._typed(f"  {_HINTS.get(asked.kind, '')}{optional}> ")
             if line is None:
                 return None
             value = _value(asked, line)

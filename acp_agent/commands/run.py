@@ -10,18 +10,14 @@ from contextlib import suppress
 import anyio
 
 from acp_agent.app import build_services, open_database, start_logging_at_home
-from acp_agent.commands.choosing import current_directory
 from acp_agent.commands.client import TerminalClient
+from acp_agent.commands.opening import REFUSED, is_worth_keeping, open_session, set_options, size
 from acp_agent.commands.terminal import aside
-from acp_agent.compaction.estimate import used_tokens
-from acp_agent.conversation.events import UserPrompted
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.manager import SessionManager
-from acp_agent.session.options import MODE, MODEL
 from acp_agent.session.session import Session
-from acp_agent.storage.store import SessionStore
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -38,7 +34,9 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         async with anyio.create_task_group() as tasks:
             manager = SessionManager(build_services(store, env), tasks)
-            session = await _session(arguments, manager, store, client)
+            session = await open_session(
+                manager, store, client, session_id=arguments.session_id, follow=arguments.follow
+            )
             stop = await _prompt(arguments, manager, session, client)
             tasks.cancel_scope.cancel()
     finally:
@@ -56,7 +54,7 @@ async def _prompt(
     stop = "error"
     try:
         text = await _prepare(arguments, session, _words(arguments))
-        before = _size(session)
+        before = size(session)
         stop = await session.submit((Text(text),)).wait()
     except anyio.get_cancelled_exc_class():
         stop = "cancelled"
@@ -68,7 +66,8 @@ async def _prompt(
             finally:
                 with suppress(OSError):  # nobody reads on, or the disk is full; the session is there all the same
                     client.end()
-                if not await _is_worth_keeping(arguments, session, stop):
+                was_there = arguments.follow or arguments.session_id
+                if not was_there and not await is_worth_keeping(session, done=stop not in ("error", "cancelled")):
                     await manager.delete(session.session_id)
                 elif before is not None:
                     _say_what_became(session, before, stop)
@@ -77,24 +76,10 @@ async def _prompt(
 
 def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
     if stop == "refusal":
-        aside(
-            "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay "
-            "in the session's history."
-        )
-    after = _size(session)
+        aside(REFUSED)
+    after = size(session)
     change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
     aside(f"{session.session_id}: {change} ({stop})")
-
-
-async def _is_worth_keeping(arguments: argparse.Namespace, session: Session, stop: str) -> bool:
-    """Whether the session was there before, a model was asked in it, or what it was told without one was done.
-
-    By the log: of the context, a refusal takes out what was done before it.
-    """
-    if arguments.follow or arguments.session_id:
-        return True
-    prompts = [logged.event async for logged in session.host.events() if isinstance(logged.event, UserPrompted)]
-    return any(prompt.sent != () for prompt in prompts) or bool(prompts and stop not in ("error", "cancelled"))
 
 
 def _words(arguments: argparse.Namespace) -> str:
@@ -108,24 +93,6 @@ def _words(arguments: argparse.Namespace) -> str:
     if _recipe(arguments) is None and not words.strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
     return words
-
-
-async def _session(
-    arguments: argparse.Namespace, manager: SessionManager, store: SessionStore, client: TerminalClient
-) -> Session:
-    session_id: str | None = arguments.session_id
-    if arguments.follow:
-        cwd = current_directory()
-        page = await store.list(cwd=cwd, limit=1)
-        if not page.sessions:
-            raise AgentError(f"There is no session of {cwd} to follow. `acp-agent sessions` lists all of them.")
-        session_id = page.sessions[0].session_id
-    if session_id is None:
-        session = await manager.new(current_directory(), (), lambda _: client)
-    else:
-        record = await store.record(session_id)
-        session = await manager.open(session_id, record.cwd, record.additional_directories, lambda _: client)
-    return session
 
 
 async def _prepare(arguments: argparse.Namespace, session: Session, words: str) -> str:
@@ -147,16 +114,9 @@ async def _prepare(arguments: argparse.Namespace, session: Session, words: str) 
     elif arguments.arguments:
         raise AgentError("--arg is for a recipe: name that with -r.")
     if arguments.command == "run":
-        for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
-            if value:
-                await session.set_option(option, value)
+        await set_options(session, model=arguments.model, mode=arguments.mode)
     return text
 
 
 def _recipe(arguments: argparse.Namespace) -> str | None:
     return "compact" if arguments.command == "compact" else arguments.recipe
-
-
-def _size(session: Session) -> tuple[int, int]:
-    context = session.host.context
-    return len(context.messages), context.baseline or used_tokens(context, 0)

@@ -15,6 +15,8 @@ from acp_agent.tools.text import clean, without_escapes
 
 Safe: TypeAlias = Callable[[str], str]
 
+_C1 = re.compile("[\x80-\x9f]")
+"""Control characters that some terminals obey like an escape sequence."""
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """They show a text in another order than the one it has."""
 
@@ -27,7 +29,7 @@ def safe_for(env: Mapping[str, str]) -> Safe:
     secrets = secrets_of(env)
 
     def safe(text: str) -> str:
-        plain = _DIRECTIONS.sub(lambda found: f"[U+{ord(found[0]):04X}]", clean(without_escapes(text)))
-        return mask(plain, secrets)
+        plain = _C1.sub("\ufffd", clean(without_escapes(text)))
+        return mask(_DIRECTIONS.sub(lambda found: f"[U+{ord(found[0]):04X}]", plain), secrets)
 
     return safe
