@@ -195,6 +195,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.sessions-fork": partial(options, "sessions", "fork"),
     "cli.inspect": partial(options, "inspect"),
     "cli.serve": partial(options, "serve"),
+    "cli.chat": partial(options, "chat"),
     "cli.wire": partial(options, "wire"),
     "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.login": partial(options, "login"),

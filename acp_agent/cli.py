@@ -88,10 +88,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="an argument of the recipe; each may be given once",
     )
     _session_choice(run, required=False)
-    run.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
-    run.add_argument(
-        "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
-    )
+    _options(run)
+
+    chat = commands.add_parser("chat", help="talk with the agent in the terminal")
+    _session_choice(chat, required=False)
+    _options(chat)
 
     compact = commands.add_parser("compact", help="compact a session's context")
     compact.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
@@ -327,4 +328,11 @@ def _session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
         metavar="ID",
         dest="session_id",
         help="the session with this id, in the directory that it belongs to",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
+    parser.add_argument(
+        "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
     )

@@ -77,18 +77,19 @@ async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
 class Typist:
     """Somebody at a terminal in which a command runs; made by `at_a_terminal`.
 
+    :ivar terminal: the side of the terminal that the person has, as a descriptor.
     :ivar shown: what the terminal has shown so far.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
         self._process = process
-        self._terminal = terminal
+        self.terminal = terminal
         self.shown = ""
 
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed."""
-        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
+        return bool(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
 
     async def until(self, text: str, times: int = 1) -> None:
         """Read on until this is shown, so many times."""
@@ -97,7 +98,7 @@ class Typist:
 
     def type(self, keys: str) -> None:
         """Type; `\\x03` is ctrl-c, `\\x04` is ctrl-d."""
-        os.write(self._terminal, keys.encode())
+        os.write(self.terminal, keys.encode())
 
     def send_signal(self, sent: int) -> None:
         """Send it to the command alone."""
@@ -106,7 +107,7 @@ class Typist:
     async def closes(self) -> int:
         """Close the terminal, and return the exit status."""
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, self._terminal)  # so that the descriptor stays the caller's to close
+        os.dup2(null, self.terminal)  # so that the descriptor stays the caller's to close
         os.close(null)
         return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
@@ -117,9 +118,9 @@ class Typist:
         return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     async def _read(self) -> bool:
-        await anyio.wait_readable(self._terminal)
+        await anyio.wait_readable(self.terminal)
         try:
-            read = os.read(self._terminal, 65_536)
+            read = os.read(self.terminal, 65_536)
         except OSError:  # Linux, when the last one that had it open has ended
             read = b""
         self.shown += read.decode(errors="replace")

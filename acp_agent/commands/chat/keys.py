@@ -1,0 +1,50 @@
+"""What prompt_toolkit asks for while somebody types: completions, and what was typed before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import History
+
+from acp_agent.commands.chat.completing import Candidate
+from acp_agent.commands.chat.history import HistoryFile
+
+Candidates: TypeAlias = Callable[[str, bool], Awaitable[Sequence[Candidate]]]
+"""What may be meant by what stands before the cursor; and whether the person asked for it."""
+
+
+class Completions(Completer):
+    """:param candidates: tells them."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self._candidates = candidates
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """None: they are read beside everything else."""
+        return ()
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """One after the other."""
+        for each in await self._candidates(document.text_before_cursor, complete_event.completion_requested):
+            yield Completion(each.text, -each.length, display=each.shown, display_meta=each.about)
+
+
+class Typed(History):
+    """:param file: where it is kept."""
+
+    def __init__(self, file: HistoryFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def load_history_strings(self) -> Iterable[str]:
+        """The newest first."""
+        return reversed(self._file.read())
+
+    def store_string(self, string: str) -> None:
+        """Keep one."""
+        self._file.add(string)

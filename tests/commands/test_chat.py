@@ -1,0 +1,374 @@
+"""`acp-agent chat` in a terminal, as a person sees it and types."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.compactions import asked_last, is_summary_request, messages, said
+from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, ENTER, ESCAPE, TAB, UP, Watcher, watching
+from support.terminal import run_command
+
+LONG = "The cart adds prices. " * 600
+EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
+TOUCH = ToolCall("shell", {"command": "touch ran"})
+READY = "context empty"
+
+
+async def sends(person: Watcher, text: str) -> None:
+    """Type a prompt, and wait until it is seen among what was said."""
+    times = person.text.count(f"> {text}")
+    person.type(text)
+    await person.until(f"> {text}", times + 1)
+    person.type(ENTER)
+    await person.until_so(lambda: person.raw.count(f"> {text}".encode()) > times, text)
+
+
+async def leaves(person: Watcher) -> str:
+    """Leave, and return the session that can be gone on with."""
+    person.type(CTRL_D)
+    assert await person.ended() == 0
+    [session] = re.findall(r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text)
+    return session
+
+
+def told(server: ModelServer, request: int) -> str:
+    """The text of the last result in a request."""
+    return messages(server.calls[request].body)[-1]["content"][0]["content"][0]["text"]
+
+
+async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes_on_another_day(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
+    read = ToolCall("read", {"path": "cart.py"})
+    script = [
+        Reply(["I re", "ad it. "], thinking="Where is it?", tool_calls=[read], usage=Usage(9_000, 20)),
+        Reply(tool_calls=[EDIT], usage=Usage(9_100, 20)),
+        Reply(LONG, usage=Usage(9_200, 400)),
+        Reply("# Goal\nTotals.", usage=Usage(9_700, 20)),
+        Reply("Welcome back.", usage=Usage(900, 5)),
+    ]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Set the total.")
+                await person.until("Allow?")
+                assert "✓ Read cart.py" in person.rows
+                assert "I read it." in person.rows
+                assert person.rows.index("? Edit cart.py") < person.rows.index("  -total = 1")
+                assert (person.colour("-total = 1"), person.colour("+total = 2")) == ("red", "green")
+                assert person.colour("Where is it?") == "brightblack"
+                assert "[y] Allow  [a] Always allow edit  [n] Reject" in person.text
+                # Whoever was typing has allowed nothing.
+                person.type(f"yes, and then{ENTER}")
+                await person.until("Allow?", 2)
+                assert (tmp_path / "cart.py").read_text() == "one = 1\ntotal = 1\n"
+                person.type(f"y{ENTER}")
+                await person.until("✓ Edit cart.py")
+                assert (tmp_path / "cart.py").read_text() == "one = 1\ntotal = 2\n"
+                await person.until("9.6k of 128k tokens (8%), compacts at ")
+                assert person.text.count("-total = 1") == 1
+                assert person.bottom.endswith(" · openai/gpt-test · ask")
+
+                person.type(BACK_TAB)
+                await person.until("· accept-edits")
+                await sends(person, "/compact keep the totals")
+                await person.until("Compacting …")
+                await person.until("Totals.")
+                await person.until("9,600 → ")
+                assert is_summary_request(server.calls[3].body)
+                after = re.search(r"9,600 → ([\d,]+) tokens", person.text)
+                assert after
+                meter = f"{int(after[1].replace(',', '')) / 1_000:.3g}k of 128k tokens"
+                await person.until_so(lambda: person.bottom.startswith(meter), meter)
+                session = await leaves(person)
+
+            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+                await person.until_so(lambda: person.bottom.startswith(meter), meter)
+                assert "> Set the total." in person.rows
+                assert "> /compact keep the totals" in person.rows
+                assert "✓ Edit cart.py" in person.rows
+                assert person.bottom.endswith("· accept-edits")
+                await sends(person, "Go on.")
+                await person.until("Welcome back.")
+                assert "# Goal\nTotals." in said(messages(server.calls[4].body)[0])
+                assert asked_last(server.calls[4].body) == "Go on."
+                assert await leaves(person) == session
+
+
+async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_path: Path) -> None:
+    script = [
+        Reply(["Some ", *["words "] * 5_000], delay=0.01),
+        Reply("Second."),
+        Reply(["A ", "b "] * 3_000, delay=0.01),
+    ]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Say it.")
+                await person.until("Some words")
+                await sends(person, "Then this.")
+                await person.until("(comes next)")
+                person.type(CTRL_C)
+                await server.wait_aborted()
+                await person.until("Cancelled.")
+                await person.until("Second.")
+                assert asked_last(server.calls[1].body) == "Then this."
+                await person.until(" tokens (")
+                person.type("half a thought")
+                await person.until("> half a thought")
+                person.type(CTRL_C)
+                await person.until_gone("> half a thought")
+                person.type(CTRL_C)
+                await person.until("Once more ctrl-c, or ctrl-d, leaves.")
+                await sends(person, "And this.")
+                await person.until("A b A b")
+                # Left while the agent works: the turn ends as by a cancel, and is kept.
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+                assert person.echoes
+        shown = await run_command(tmp_path, "run", "--follow", "/help", env=server.env())
+        assert shown.code == 0
+
+
+async def test_tab_completes_commands_and_paths_and_a_mention_is_sent_as_a_link(tmp_path: Path) -> None:
+    for name in ("src/cart.py", "src/cards.txt", "node_modules/left.js", ".gitignore"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("node_modules/\n")
+    async with model_server([Reply("Seen.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env(), columns=120) as person:
+                await person.until(READY)
+                person.type("/cont")
+                await person.until("Show what fills the context window, in tokens")
+                person.type(TAB)
+                await person.until("> /context")
+                person.type(CTRL_C)
+                await person.until_gone("> /context")
+                person.type("/pi")
+                await person.until("/pin [text]")
+                person.type(CTRL_C)
+                await person.until_gone("/pin [text]")
+                person.type("See @")
+                await person.until(" src/")
+                assert "node_modules" not in person.text
+                person.type("src/cart")
+                await person.until(" cart.py")
+                person.type(TAB)
+                await person.until("See @src/cart.py")
+                person.type(f" now{ENTER}")
+                await person.until("Seen.")
+                link = (tmp_path / "src" / "cart.py").as_uri()
+                texts = [part["text"] for part in messages(server.calls[0].body)[-1]["content"]]
+                assert texts == ["See ", f"[link: cart.py | {link}]", " now"]
+                await leaves(person)
+
+
+async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply("One."), Reply("Two."), Reply("Three.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                person.type(f"First{ESCAPE}{ENTER}line")
+                await person.until("  line")
+                person.type(ENTER)
+                await person.until("One.")
+                person.paste("a\n\nb")
+                await person.until("  b")
+                person.type(ENTER)
+                await person.until("Two.")
+                assert [asked_last(call.body) for call in server.calls] == ["First\nline", "a\n\nb"]
+                await leaves(person)
+            history = tmp_path / "state" / "chat_history"
+            assert history.stat().st_mode & 0o777 == 0o600
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                person.type(UP)
+                await person.until("  b")
+                person.type(UP * 3)
+                await person.until("> First")
+                person.type(ENTER)
+                await person.until("Three.")
+                assert asked_last(server.calls[2].body) == "First\nline"
+                assert "Two." not in person.text  # this is another conversation
+                await leaves(person)
+
+
+async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    evil = ["Look: \x1b", "[31mred\x1b]0;title", "\x07 \x9b2J \x1bP+q\x1b\\ over\rALLOWED\x08\x08 \u202egnp.exe end\n"]
+    (tmp_path / "a\x1b[2J.txt").write_text("\x1b]52;c;aGk=\x07clipboard\n")
+    read = ToolCall("read", {"path": "a\x1b[2J.txt"})
+    shell = ToolCall("shell", {"command": "echo \x1b[2J\x1b]0;owned\x07"})
+    script = [Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]), Reply(tool_calls=[shell]), Reply("Over.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Go.")
+                await person.until("Allow?")
+                person.type(f"n{ENTER}")
+                await person.until("Over.")
+                await leaves(person)
+            for sequence in (
+                b"\x1b[31mred",
+                b"\x1b]",
+                b"\x07",
+                b"\xc2\x9b",
+                b"\x1bP",
+                b"\x1b[2J",
+                b"\x08\x08",
+                b"\xe2\x80\xae",
+            ):
+                assert sequence not in person.raw, sequence
+            assert "red" in person.text
+            assert "ALLOWED" in person.rows[person.rows.index(next(row for row in person.rows if "Look:" in row)) + 1]
+            assert told(server, 2).startswith("The user")
+
+
+@pytest.mark.parametrize(
+    "sent", [signal.SIGTERM, signal.SIGHUP, None], ids=lambda sent: sent.name if sent else "closed"
+)
+async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it_was(
+    tmp_path: Path, sent: signal.Signals | None
+) -> None:
+    async with model_server([Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                assert not person.echoes
+                await sends(person, "Say it.")
+                await person.until("Some words")
+                if sent is None:
+                    assert await person.closes() == 128 + signal.SIGHUP
+                else:
+                    person.send_signal(sent)
+                    assert await person.ended() == 128 + sent
+                    assert person.echoes
+                    assert "Traceback" not in person.text
+            await server.wait_aborted()
+        async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+            with anyio.fail_after(50):
+                await person.until("Some words")
+                assert "> Say it." in person.rows
+
+
+async def test_what_was_being_typed_is_there_again_after_a_question_of_the_model(tmp_path: Path) -> None:
+    asked = [{"question": "Which way?", "options": [{"label": "Rewrite"}, {"label": "Mend"}]}]
+    hold = anyio.Event()
+    script = [
+        Reply(tool_calls=[ToolCall("ask_user", {"questions": asked})], hold=hold),
+        Reply("So be it."),
+    ]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Ask me.")
+                person.type("my next")
+                await person.until("> my next")
+                hold.set()
+                await person.until("2. Mend")
+                await person.until("number>")
+                await person.until_gone("> my next")
+                person.type(f"2{ENTER}")
+                await person.until("So be it.")
+                await person.until("> my next")
+                assert told(server, 1) == "Which way?\n→ Mend"
+                person.type(CTRL_C)
+                await person.until_gone("> my next")
+                await leaves(person)
+
+
+async def test_a_session_that_another_process_goes_on_with_is_said_and_the_conversation_stays(tmp_path: Path) -> None:
+    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Elsewhere."), Reply("Here again.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Run it.")
+                await person.until("Allow?")
+                assert (await run_command(tmp_path, "run", "--follow", "And?", env=server.env())).code == 0
+                person.type(f"y{ENTER}")
+                await person.until("Another process has worked on this session meanwhile")
+                assert not (tmp_path / "ran").exists()
+                await sends(person, "Now?")
+                await person.until("Here again.")
+                assert "Elsewhere." in str(server.calls[2].body)
+                await leaves(person)
+
+
+async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("total = 1\n")
+    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Ran it."), Reply("Two.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env={**server.env(), "TERM": "dumb"}) as person:
+                await person.until_so(lambda: person.bottom == ">")
+                person.type("Run it.\n")
+                await person.until("Allow?")
+                person.type("y\n")
+                await person.until("Ran it.\n>")
+                assert (tmp_path / "ran").exists()
+                person.type(CTRL_C)
+                await person.until("Once more ctrl-c")
+                person.type("Two?\n")
+                await person.until("Two.\n>")
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+            assert b"\x1b" not in person.raw
+            assert "> Run it." in person.text
+            assert "Allow? y" in person.text
+
+
+async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
+    read = ToolCall("read", {"path": "cart.py"})
+    script = [Reply(tool_calls=[read]), Reply(tool_calls=[EDIT]), Reply("Done with the total, which is two by now.")]
+    env = {"NO_COLOR": "1"}
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(
+                tmp_path, "chat", "--mode", "accept-edits", env={**server.env(), **env}, columns=24
+            ) as person:
+                await person.until("empty · accept-edits")
+                await sends(person, "Go.")
+                await person.until("which is")
+                await person.until("two by now.")
+                assert "  +total = 2" in person.rows  # nobody was asked, so it is shown when it is done
+                await person.until("% · accept-edits")
+                assert max(map(len, person.rows[person.rows.index("> Go.") :])) <= 24
+                await leaves_narrow(person)
+        assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
+
+
+async def leaves_narrow(person: Watcher) -> None:
+    person.type(CTRL_D)
+    assert await person.ended() == 0
+
+
+async def test_what_fails_is_said_and_a_conversation_without_a_question_is_not_kept(tmp_path: Path) -> None:
+    env = {"OLLAMA_HOST": "http://127.0.0.1:9"}
+    with anyio.fail_after(50):
+        async with watching(tmp_path, "chat", env=env) as person:
+            await person.until("no model")
+            await sends(person, "Hello?")
+            await person.until("ANTHROPIC_API_KEY")
+            person.type(CTRL_D)
+            assert await person.ended() == 0
+        assert "goes on with this conversation" not in person.text
+    assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+async def test_without_a_terminal_the_way_to_ask_is_said(tmp_path: Path) -> None:
+    ran = await run_command(tmp_path, "chat")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("acp-agent: A conversation needs a terminal")
+    assert '`acp-agent run "…"`' in ran.err

@@ -1,0 +1,203 @@
+"""What `acp-agent chat` makes of text, without a terminal: lines, the meter, links, candidates, what was typed."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.utils import get_cwidth
+
+from acp_agent.commands.chat.changes import LONGEST, change_lines
+from acp_agent.commands.chat.completing import commands_for, path_begun, paths_for
+from acp_agent.commands.chat.flowing import Flow
+from acp_agent.commands.chat.history import KEPT, HistoryFile, decoded, encoded
+from acp_agent.commands.chat.mentions import parts_of
+from acp_agent.commands.chat.meter import Meter, meter_text
+from acp_agent.commands.safe import safe_for
+from acp_agent.conversation.events import CallView, Diff
+from acp_agent.conversation.messages import ResourceLink, Text
+from acp_agent.turn.updates import Command
+
+WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
+
+
+def flowed(pieces: list[str], columns: int) -> list[tuple[str, str]]:
+    flow = Flow(get_cwidth)
+    rows = [row for piece in pieces for row in flow.feed(piece, columns)]
+    return [*rows, *flow.end()]
+
+
+@given(text=WORDS, cuts=st.lists(st.integers(0, 200), max_size=8), columns=st.integers(10, 40))
+def test_however_a_text_arrives_the_same_lines_come_of_it(text: str, cuts: list[int], columns: int) -> None:
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[begin:end] for begin, end in pairwise(ends)]
+    assert flowed(pieces, columns) == flowed([text], columns)
+
+
+@given(text=WORDS, columns=st.integers(10, 40))
+def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(text: str, columns: int) -> None:
+    rows = flowed([text], columns)
+    assert "".join(row for _, row in rows).replace(" ", "") == "".join(text.split("\n")).replace("\r", "").replace(
+        " ", ""
+    )
+    for kind, row in rows:
+        assert kind == "code" or "|" in row or get_cwidth(row) <= columns or " " not in row.strip()
+
+
+def test_code_and_tables_keep_their_lines() -> None:
+    wide = "word " * 20
+    text = f"{wide}\n```py\n{wide}\n```\n| {wide}|\n# A heading\n"
+    rows = flowed([text], 40)
+    assert ("code", wide) in rows
+    assert ("text", f"| {wide}|") in rows
+    assert rows[-1] == ("heading", "# A heading")
+    assert all(len(row) <= 40 for kind, row in rows[:3])
+
+
+@given(texts=st.lists(st.text(st.characters(), min_size=1)))
+def test_what_was_typed_is_read_as_it_was(texts: list[str]) -> None:
+    assert decoded(b"".join(map(encoded, texts))) == texts
+
+
+@given(data=st.binary())
+def test_a_damaged_history_is_read_as_far_as_it_goes(data: bytes) -> None:
+    assert decoded(b"\n".join([encoded("one")[:-1], data, encoded("two")]))[0] == "one"
+    assert decoded(b"\n".join([data, encoded("two")]))[-1] == "two"
+
+
+def test_the_history_is_private_and_does_not_grow_for_ever(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path)
+    for number in range(2 * KEPT + 1):
+        file.add(f"{number}")
+    path = tmp_path / "chat_history"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert file.read() == [f"{number}" for number in range(KEPT + 1, 2 * KEPT + 1)]
+    assert len(path.read_bytes().splitlines()) == KEPT
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in tmp_path.iterdir()] == ["chat_history"]
+    assert HistoryFile(tmp_path / "missing").read() == []
+    HistoryFile(tmp_path / "missing").add("Nothing happens.")
+
+
+METERS = st.builds(
+    Meter,
+    used=st.none() | st.integers(0, 3_000_000),
+    window=st.integers(0, 2_000_000),
+    threshold=st.none() | st.integers(0, 2_000_000),
+    cost=st.none() | st.floats(0, 1_000),
+    model=st.sampled_from(["", "anthropic/claude-opus", "openrouter/some/long/name-of-a-model"]),
+    mode=st.sampled_from(["ask", "accept-edits"]),
+)
+
+
+@given(meter=METERS, columns=st.integers(1, 120))
+def test_the_meter_fits_and_says_no_less_where_there_is_more_room(meter: Meter, columns: int) -> None:
+    text = meter_text(meter, columns, len)
+    assert len(text) <= columns
+    assert len(text) <= len(meter_text(meter, columns + 1, len))
+    assert columns < 10 or text
+
+
+def test_the_meter_says_how_full_it_is_where_it_is_compacted_what_it_cost_and_who_answers() -> None:
+    meter = Meter(54_321, 200_000, 153_600, 0.412, "anthropic/claude-opus", "ask")
+    texts = [meter_text(meter, columns, len) for columns in (200, 83, 70, 50, 36, 10, 3)]
+    assert texts == [
+        "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
+        "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
+        "54.3k of 200k tokens (27%) · $0.41 · claude-opus · ask",
+        "54.3k of 200k tokens (27%) · claude-opus · ask",
+        "54.3k of 200k tokens (27%) · ask",
+        "27% · ask",
+        "27%",
+    ]
+    off = Meter(999_999, 1_048_576, None, None, "", "plan")
+    assert meter_text(off, 200, len) == "1M of 1.05M tokens (95%), no automatic compaction · no model · plan"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("src/cart.py", "src/Card.py", "src/my notes.txt", "build/out.o", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("build/\n")
+    return tmp_path
+
+
+async def offered(before: str, project: Path, *, asked: bool = False) -> list[str]:
+    """What the line would be."""
+    begun = path_begun(before, asked=asked)
+    if begun is None:
+        return []
+    candidates = await anyio.to_thread.run_sync(partial(paths_for, begun, project))
+    return [before[: len(before) - candidate.length] + candidate.text for candidate in candidates]
+
+
+async def test_paths_are_offered_as_far_as_git_does_not_ignore_them(project: Path) -> None:
+    assert await offered("see @", project) == ["see @src/"]
+    assert await offered("@src/ca", project) == ["@src/Card.py", "@src/cart.py"]
+    assert await offered("@src/Ca", project) == ["@src/Card.py"]
+    assert await offered("@src/my", project) == ['@"src/my notes.txt"']
+    assert await offered('@"src/my n', project) == ['@"src/my notes.txt"']
+    assert await offered("@.h", project) == ["@.hidden"]
+    assert await offered("@missing/", project) == []
+    assert await offered("me@src/ca", project) == []
+    assert await offered("open src/car", project) == []
+    assert await offered("open src/car", project, asked=True) == ["open src/Card.py", "open src/cart.py"]
+    (project / "src" / "bad\x1b[31m.txt").touch()
+    assert await offered("@src/bad", project) == []
+
+
+def test_commands_are_offered_with_what_may_follow_them() -> None:
+    known = [
+        Command("compact", "Make it short", "instructions"),
+        Command("context", "What fills it"),
+        Command("pr", ""),
+    ]
+    assert [each.shown for each in commands_for("/com", known)] == ["/compact [instructions]"]
+    assert [each.text for each in commands_for("/", known)] == ["/compact", "/context", "/pr"]
+    assert [each.text for each in commands_for("/text", known)] == ["/context"]
+    assert commands_for("/compact keep", known) == commands_for("a /com", known) == []
+
+
+def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> None:
+    parts = parts_of('Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py', project)
+    cart = ResourceLink((project / "src" / "cart.py").as_uri(), "cart.py")
+    notes = ResourceLink((project / "src" / "my notes.txt").as_uri(), "my notes.txt")
+    rest = Text(" and @nothing or me@src/cart.py")
+    assert parts == (Text("Compare "), cart, Text(", with "), notes, rest)
+    assert parts_of("@src/cart.py", project) == (cart,)
+
+
+@given(text=st.text(st.sampled_from('@."/~ \nsrcat\x00')))
+def test_no_word_is_lost_by_mentions(text: str) -> None:
+    parts = parts_of(text, Path("/nowhere-at-all"))
+    kept = [part.text for part in parts if isinstance(part, Text)]
+    assert len(kept) < len(parts) or "".join(kept) == text
+
+
+def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> None:
+    long = "".join(f"{number}\n" for number in range(500))
+    diffs = (Diff("/p/a.py", "one\ntwo\n", "one\nzwei\n"), Diff("/q/b.py", None, long))
+    lines = change_lines(CallView("Edit", diffs=diffs), "/p")
+    assert lines[:5] == [
+        ("file", "a.py"),
+        ("place", "@@ -1,2 +1,2 @@"),
+        ("same", " one"),
+        ("removed", "-two"),
+        ("added", "+zwei"),
+    ]
+    assert lines[5] == ("file", "/q/b.py")
+    assert len(lines) == 5 + 1 + LONGEST + 1
+    assert lines[-1] == ("same", "(and 441 lines more)")
+
+
+@given(text=st.text(st.characters() | st.sampled_from("\x1b[]31m;\x07\x9b\x9d\u202e")))
+def test_nothing_that_a_terminal_obeys_is_left_of_a_text(text: str) -> None:
+    left = safe_for({})(text)
+    assert not any(ord(character) < 32 and character not in "\t\n\r" for character in left)
+    assert not any(0x7F <= ord(character) < 0xA0 for character in left)

@@ -1,0 +1,134 @@
+"""A command in a terminal, and what a person sees there: an emulated screen with what has scrolled off it.
+
+    async with watching(home, "chat", env=server.env()) as person:
+        await person.until("> ")
+        person.type("Hello.\\r")
+        await person.until("Yes.")
+        assert person.bottom.startswith("1.2k of ")
+
+Owns the emulation. The process is `support.terminal`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import termios
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pyte
+
+from support.terminal import Typist, at_a_terminal
+
+ENTER, ESCAPE, TAB, BACK_TAB, CTRL_C, CTRL_D = "\r", "\x1b", "\t", "\x1b[Z", "\x03", "\x04"
+UP = "\x1b[A"
+SECONDS = 20
+"""That anything is waited for."""
+
+
+class Watcher:
+    """Somebody who types, and reads a screen; made by `watching`.
+
+    :ivar raw: all bytes that the terminal was sent.
+    """
+
+    def __init__(self, typist: Typist, terminal: int, columns: int, rows: int) -> None:
+        self._typist = typist
+        self._terminal = terminal
+        self._screen = pyte.HistoryScreen(columns, rows, history=5_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = b""
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows of the screen, and above them those that have scrolled off it, without blanks at their ends."""
+        width = range(self._screen.columns)
+        gone = ["".join(line[column].data for column in width).rstrip() for line in self._screen.history.top]
+        return [*gone, *(row.rstrip() for row in self._screen.display)]
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.rows)
+
+    @property
+    def bottom(self) -> str:
+        """The last row that is not empty."""
+        return next((row for row in reversed(self.rows) if row), "")
+
+    def colour(self, text: str) -> str:
+        """The colour of the first character of a text that is on the screen."""
+        for number, row in enumerate(self._screen.display):
+            if (column := row.find(text)) >= 0:
+                return self._screen.buffer[number][column].fg
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+
+    async def until(self, text: str, times: int = 1) -> None:
+        """Read on until this is seen, so many times."""
+        await self.until_so(lambda: self.text.count(text) >= times, text)
+
+    async def until_gone(self, text: str) -> None:
+        """Read on until this is not seen any more."""
+        await self.until_so(lambda: text not in self.text, f"no {text}")
+
+    async def until_so(self, holds: Callable[[], bool], what: str = "") -> None:
+        """Read on until this holds."""
+        with anyio.move_on_after(SECONDS):
+            while not holds() and await self._read():
+                pass
+        assert holds(), f"{what!r} was not seen, but:\n{self.text}"
+
+    def type(self, keys: str) -> None:
+        """Type."""
+        self._typist.type(keys)
+
+    def paste(self, text: str) -> None:
+        """Paste, as a terminal tells of it that was asked to."""
+        assert b"\x1b[?2004h" in self.raw
+        self._typist.type(f"\x1b[200~{text}\x1b[201~")
+
+    def send_signal(self, sent: int) -> None:
+        """Send it to the command alone."""
+        self._typist.send_signal(sent)
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed by itself."""
+        return self._typist.echoes
+
+    async def ended(self) -> int:
+        """Read to the end, and return the exit status."""
+        while await self._read():
+            pass
+        return await self._typist.ended()
+
+    async def closes(self) -> int:
+        """Close the terminal, and return the exit status."""
+        return await self._typist.closes()
+
+    async def _read(self) -> bool:
+        await anyio.wait_readable(self._terminal)
+        try:
+            read = os.read(self._terminal, 65_536)
+        except OSError:  # Linux, when the last one that had it open has ended
+            read = b""
+        self.raw += read
+        self._stream.feed(read)
+        return bool(read)
+
+
+@asynccontextmanager
+async def watching(
+    home: Path, *words: str, env: Mapping[str, str], columns: int = 100, rows: int = 30
+) -> AsyncGenerator[Watcher]:
+    """Run `acp-agent` in a terminal of this size.
+
+    :param words: its arguments.
+    :param env: added to the few variables that it inherits.
+    """
+    async with at_a_terminal(home, *words, env={"TERM": "xterm-256color", **env}) as typist:
+        terminal = typist.terminal
+        termios.tcsetwinsize(terminal, (rows, columns))
+        yield Watcher(typist, terminal, columns, rows)
