@@ -11,7 +11,7 @@ import pytest
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, ENTER, ESCAPE, TAB, UP, Watcher, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, ESCAPE, TAB, UP, Watcher, watching
 from support.terminal import run_command
 
 LONG = "The cart adds prices. " * 600
@@ -93,6 +93,7 @@ async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes
                 assert "> Set the total." in person.rows
                 assert "> /compact keep the totals" in person.rows
                 assert "✓ Edit cart.py" in person.rows
+                assert "+total = 2" not in person.text
                 assert person.bottom.endswith("· accept-edits")
                 await sends(person, "Go on.")
                 await person.until("Welcome back.")
@@ -106,6 +107,8 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
         Reply(["Some ", *["words "] * 5_000], delay=0.01),
         Reply("Second."),
         Reply(["A ", "b "] * 3_000, delay=0.01),
+        Reply("I run.", tool_calls=[TOUCH]),
+        Reply(["C ", "d "] * 3_000, delay=0.01),
     ]
     async with model_server(script, "openai") as server:
         with anyio.fail_after(50):
@@ -121,7 +124,7 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 await person.until("Second.")
                 assert asked_last(server.calls[1].body) == "Then this."
                 await person.until(" tokens (")
-                person.type("half a thought")
+                person.type(f"half{CTRL_Z} a thought")
                 await person.until("> half a thought")
                 person.type(CTRL_C)
                 await person.until_gone("> half a thought")
@@ -129,12 +132,22 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 await person.until("Once more ctrl-c, or ctrl-d, leaves.")
                 await sends(person, "And this.")
                 await person.until("A b A b")
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 2)
+                await sends(person, "And run it.")
+                await person.until("Allow?")
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 3)
+                await person.until_gone("Allow?")
+                await sends(person, "More.")
+                await person.until("C d C d")
                 # Left while the agent works: the turn ends as by a cancel, and is kept.
                 person.type(CTRL_D)
                 assert await person.ended() == 0
                 assert person.echoes
-        shown = await run_command(tmp_path, "run", "--follow", "/help", env=server.env())
-        assert shown.code == 0
+        assert not (tmp_path / "ran").exists()
+        begun = (await run_command(tmp_path, "sessions")).out.split()[0]
+        assert begun in person.text
 
 
 async def test_tab_completes_commands_and_paths_and_a_mention_is_sent_as_a_link(tmp_path: Path) -> None:
@@ -214,7 +227,7 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
                 await person.until(READY)
                 await sends(person, "Go.")
                 await person.until("Allow?")
-                person.type(f"n{ENTER}")
+                person.type(CTRL_D)
                 await person.until("Over.")
                 await leaves(person)
             for sequence in (
@@ -352,6 +365,37 @@ async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: P
 async def leaves_narrow(person: Watcher) -> None:
     person.type(CTRL_D)
     assert await person.ended() == 0
+
+
+async def test_what_happens_beside_the_answer_is_a_line_each_and_trust_is_asked_for(tmp_path: Path) -> None:
+    folder = tmp_path / ".acp-agent" / "recipes"
+    folder.mkdir(parents=True)
+    (folder / "tell.md").write_text("Tell \x1b[31mit.\n")
+    entries = [{"content": "Look", "status": "completed"}, {"content": "Mend", "status": "in_progress"}]
+    calls = [ToolCall("plan", {"entries": entries}), ToolCall("read", {"path": "missing.py"})]
+    many = [Reply(tool_calls=[ToolCall("list", {"path": "."})]) for _ in range(7)]
+    script = [Reply(tool_calls=calls), *many, Reply(f"Begin {LONG} end.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env(), columns=160) as person:
+                await person.until(READY)
+                await sends(person, "Go.")
+                await person.until("Trust it?")
+                assert "[a] Trust it until something in it changes  [s] For this session  [n] Not now" in person.text
+                assert str(tmp_path) in person.text
+                person.type(f"s{ENTER}")
+                await person.until("end.")
+                assert {"✓ Look", "▸ Mend", "✗ Read missing.py"} <= set(person.rows)
+                assert person.rows[person.rows.index("✗ Read missing.py") + 1].startswith("  missing.py does not exist.")
+                await leaves(person)
+            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+                await person.until("end.")
+                await person.until(" tokens (")
+                assert "(4 calls before these)" in person.text
+                assert "characters cut" in person.text
+                assert "✗ Read missing.py" not in person.rows
+                person.type(CTRL_D)
+                assert await person.ended() == 0
 
 
 async def test_what_fails_is_said_and_a_conversation_without_a_question_is_not_kept(tmp_path: Path) -> None:

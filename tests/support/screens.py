@@ -22,7 +22,8 @@ import pyte
 
 from support.terminal import Typist, at_a_terminal
 
-ENTER, ESCAPE, TAB, BACK_TAB, CTRL_C, CTRL_D = "\r", "\x1b", "\t", "\x1b[Z", "\x03", "\x04"
+ENTER, ESCAPE, TAB, BACK_TAB = "\r", "\x1b", "\t", "\x1b[Z"
+CTRL_C, CTRL_D, CTRL_Z = "\x03", "\x04", "\x1a"
 UP = "\x1b[A"
 SECONDS = 20
 """That anything is waited for."""

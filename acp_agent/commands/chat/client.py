@@ -190,7 +190,7 @@ class ChatClient:
     def said(self, text: str, note: str = "") -> None:
         """What the person said."""
         first, *rest = text.split("\n")
-        self._lines([[("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
+        self._lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
         if note:
             self._line("dim", f"  ({note})")
 

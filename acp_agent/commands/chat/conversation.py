@@ -23,12 +23,16 @@ from acp_agent.errors import AgentError
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE
 from acp_agent.session.session import Session
-from acp_agent.turn.updates import Update, UsageUpdated
+from acp_agent.tools.text import counted, cut_middle
+from acp_agent.turn.updates import AgentSaid, AgentThought, CallFinished, Notice, Update, UsageUpdated
 
 CYCLE = ("ask", "accept-edits", "plan")
 """Modes that shift-tab leads through; `full-access` is too much for one key."""
 SHOWN_AGAIN = 2
 """Prompts that are shown with their answers where a conversation is gone on with."""
+CALLS_SHOWN_AGAIN = 5
+TEXT_SHOWN_AGAIN = 1_500
+"""Characters of an answer."""
 _LEAVE = "Once more ctrl-c, or ctrl-d, leaves."
 
 
@@ -70,6 +74,7 @@ class Conversation:
         manager.prewarm(session)
         self._desk.lines([[("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")]])
         self._desk.prompt()
+        self._tasks.start_soon(self._desk.tick)
         return await self._desk.run()
 
     def say(self, text: str) -> None:
@@ -77,15 +82,16 @@ class Conversation:
         self._desk.lines([[("dim", text)]])
 
     async def _show_again(self, manager: SessionManager, session: Session) -> None:
-        """The newest prompts with what came of them."""
+        """The newest prompts with what came of them, in short."""
         newest: deque[list[Update]] = deque([[]], SHOWN_AGAIN)
         self.client.recording = newest
         try:
             await manager.replay(session)
         finally:
             self.client.recording = None
-        for update in (update for part in newest for update in part):
-            self.client.print(update)
+        for part in newest:
+            for update in in_short(part):
+                self.client.print(update)
         self.client.end_stream()
 
     # --- what is typed ---
@@ -158,3 +164,25 @@ class Conversation:
             return  # the next prompt says what is wrong
         self._meter = meter
         self._desk.renew()
+
+
+def in_short(updates: Sequence[Update]) -> list[Update]:
+    """What is worth showing again of a prompt: no thoughts, the newest calls without what they changed, and of long
+    texts the beginning and the end."""
+    calls = [update for update in updates if isinstance(update, CallFinished)]
+    left_out = calls[: max(0, len(calls) - CALLS_SHOWN_AGAIN)]
+    shown: list[Update] = []
+    for update in updates:
+        match update:
+            case AgentThought():
+                continue
+            case AgentSaid():
+                shown.append(replace(update, text=cut_middle(update.text, TEXT_SHOWN_AGAIN)))
+            case CallFinished() if update in left_out:
+                if update is left_out[-1]:
+                    shown.append(Notice("info", f"({counted(len(left_out), 'call')} before these)"))
+            case CallFinished():
+                shown.append(replace(update, view=replace(update.view, diffs=())))
+            case _:
+                shown.append(update)
+    return shown

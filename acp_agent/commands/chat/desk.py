@@ -123,7 +123,6 @@ class Desk:
             style=_STYLE,
             input=create_input(),
             output=DummyOutput() if self._plain else self._output,
-            refresh_interval=None if self._plain else 1.0,
             erase_when_done=True,
             include_default_pygments_style=False,
         )
@@ -187,6 +186,13 @@ class Desk:
     def renew(self) -> None:
         """Show the meter as it is now."""
         self._application.invalidate()
+
+    async def tick(self) -> None:
+        """Show for how long something is waited for, second by second, until this is cancelled."""
+        while True:
+            await anyio.sleep(1)
+            if self._busy:
+                self._application.invalidate()
 
     def prompt(self) -> None:
         """Show that it is the person's turn, where nothing stays below."""
@@ -300,6 +306,9 @@ class Desk:
             else:
                 self._buffer.delete()
 
+        def suspend(event: KeyPressEvent) -> None:
+            event.app.suspend_to_background()
+
         def mode(event: KeyPressEvent) -> None:
             self._next_mode()
 
@@ -307,6 +316,7 @@ class Desk:
         keys.add("escape", "enter")(line)
         keys.add("c-c", filter=~searching)(interrupt)
         keys.add("c-d")(end)
+        keys.add("c-z")(suspend)
         keys.add("s-tab", filter=~has_completions)(mode)
         return keys
 
