@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, ESCAPE, TAB, UP, Watcher, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, CTRL_Z, ENTER, ESCAPE, TAB, UP, Watcher, watching
 from support.terminal import run_command
 
 LONG = "The cart adds prices. " * 600
@@ -206,12 +207,44 @@ async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_aga
                 await person.until(READY)
                 person.type(UP)
                 await person.until("  b")
-                person.type(UP * 3)
+                person.type(CTRL_C)
+                await person.until_gone("  b")
+                person.type(f"{CTRL_R}irst")
                 await person.until("> First")
-                person.type(ENTER)
+                person.type(ENTER * 2)
                 await person.until("Three.")
                 assert asked_last(server.calls[2].body) == "First\nline"
                 assert "Two." not in person.text  # this is another conversation
+                await leaves(person)
+
+
+async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_joins_the_turn(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [
+        Reply(LONG, usage=Usage(118_000, 20)),
+        Reply("Short again.", tool_calls=[ToolCall("list", {"path": "."})], hold=hold),
+        Reply("Minded."),
+    ]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return Reply("# Goal\nTotals.", usage=Usage(119_000, 20)) if is_summary_request(body) else script.pop(0)
+
+    async with model_server(answer, "openai") as server:
+        server.write_config(tmp_path, {"prompts_while_working": "steer"})
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "One.")
+                await person.until("118k of 128k tokens (92%), compacts at 95.8k")
+                await sends(person, "Two.")
+                await person.until("Compacting …")
+                await person.until("118,0")
+                await server.wait_held()
+                await sends(person, "Mind the totals.")
+                await person.until("(joins the turn)")
+                hold.set()
+                await person.until("Minded.")
+                assert asked_last(server.calls[-1].body) == "Mind the totals."
                 await leaves(person)
 
 
@@ -386,7 +419,9 @@ async def test_what_happens_beside_the_answer_is_a_line_each_and_trust_is_asked_
                 person.type(f"s{ENTER}")
                 await person.until("end.")
                 assert {"✓ Look", "▸ Mend", "✗ Read missing.py"} <= set(person.rows)
-                assert person.rows[person.rows.index("✗ Read missing.py") + 1].startswith("  missing.py does not exist.")
+                assert person.rows[person.rows.index("✗ Read missing.py") + 1].startswith(
+                    "  missing.py does not exist."
+                )
                 await leaves(person)
             async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
                 await person.until("end.")

@@ -23,7 +23,7 @@ import pyte
 from support.terminal import Typist, at_a_terminal
 
 ENTER, ESCAPE, TAB, BACK_TAB = "\r", "\x1b", "\t", "\x1b[Z"
-CTRL_C, CTRL_D, CTRL_Z = "\x03", "\x04", "\x1a"
+CTRL_C, CTRL_D, CTRL_R, CTRL_Z = "\x03", "\x04", "\x12", "\x1a"
 UP = "\x1b[A"
 SECONDS = 20
 """That anything is waited for."""
@@ -79,7 +79,8 @@ class Watcher:
         with anyio.move_on_after(SECONDS):
             while not holds() and await self._read():
                 pass
-        assert holds(), f"{what!r} was not seen, but:\n{self.text}"
+        seen = "\n".join(self.rows[-80:])
+        assert holds(), f"{what!r} was not seen, but:\n{seen}"
 
     def type(self, keys: str) -> None:
         """Type."""

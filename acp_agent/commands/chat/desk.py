@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -139,7 +140,7 @@ class Desk:
         """
         try:
             await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-        except EOFError:
+        except (EOFError, OSError):
             return False
         finally:
             self._over = True
@@ -164,12 +165,11 @@ class Desk:
             self._write(("\n" if self._column else "") + "".join(part[1] for part in shown))
             self._column = 0
             return
-        running = self._application.is_running
-        if running:
-            self._application.renderer.erase()
-        print_formatted_text(self._output, shown, _STYLE)
-        if running:
-            self._application.invalidate()
+        with suppress(OSError):  # the terminal has gone; what happens is in the session all the same
+            if self._application.is_running:
+                self._application.renderer.erase()
+            print_formatted_text(self._output, shown, _STYLE)
+        self._application.invalidate()
 
     def live(self, style: str, text: str) -> None:
         """Show a line that is not whole yet; "" for none."""
@@ -224,8 +224,9 @@ class Desk:
         return self._safe(text.replace("\r", " ").replace("\n", " "))
 
     def _write(self, text: str) -> None:
-        self._output.write(text.replace("\n", "\r\n"))
-        self._output.flush()
+        with suppress(OSError):
+            self._output.write(text.replace("\n", "\r\n"))
+            self._output.flush()
 
     def _echo(self, buffer: Buffer) -> None:
         """Show the last character that was typed, as the terminal would."""
