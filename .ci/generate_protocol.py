@@ -171,10 +171,11 @@ def add_unstable(definitions: dict[str, Schema], unstable: dict[str, Schema], ve
 
 
 def with_alternatives(stable: Schema, unstable: Schema, constants: set[str]) -> Schema:
-    """The unstable form of a union, with the alternatives of its stable form and some of its own."""
+    """The unstable form of a union, with the alternatives of its stable form, in their order, and some of its own."""
     keyword = "oneOf" if "oneOf" in unstable else "anyOf"
-    wanted = constants | {constant_of(option)[1] for option in stable.get(keyword, [])}
+    wanted = constants | {constant_of(option)[1] for option in stable[keyword]}
     options = [option for option in unstable[keyword] if "not" in option or constant_of(option)[1] in wanted]
+    options.sort(key=lambda option: "not" in option or constant_of(option)[1] in constants)
     for option in options:
         if "not" in option:
             named = [each for each in option["not"]["anyOf"] if constant_of(each)[1] in wanted]

@@ -56,7 +56,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
             prompt=("image", "audio", "embeddedContext"),
             mcp=("http", "sse", "acp"),
             session=_SESSION,
-            auth=("logout",),
+            auth=("logout", "status"),
             more=("providers",),
         ),
         auth_methods=auth_methods(params),

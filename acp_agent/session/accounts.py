@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio.to_thread
 
-from acp_agent.errors import AgentError, InvalidParamsError
+from acp_agent.errors import AgentError, ConfigError, InvalidParamsError
 from acp_agent.llm.access import is_base_url
 from acp_agent.llm.credentials import Route
 from acp_agent.llm.registry import Place, Registry
@@ -22,6 +24,26 @@ _HEADER_VALUE = re.compile(r"[\t -~]*")
 """Printable ASCII: what the SDKs' HTTP client can put into a header."""
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """Headers that belong to the connection, and would break it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Something that a provider is asked with.
+
+    :ivar label: for people; holds no key.
+    :ivar active: whether a session that names no model would use it.
+    """
+
+    label: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a session can begin without the user signing in first."""
+
+    state: Literal["authenticated", "unauthenticated", "not_required", "unknown"]
+    accounts: tuple[Account, ...] = ()
 
 
 class Accounts:
@@ -45,6 +67,36 @@ class Accounts:
                 f"No key is stored; the one in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
                 " Unset it where the editor or your shell sets it, and start the agent again."
             )
+
+    async def standing(self) -> Standing:
+        """As whom the providers would be asked now. Asks none of them, so that a key may be there and be wrong."""
+        try:
+            registry = await self._registry()
+            model = await registry.default_model()
+            places = registry.places()
+            sources = {place.name: source for place in places if (source := self._source(place))}
+        except ConfigError:
+            return Standing("unknown")  # whoever opens a session is told what is wrong
+        name = model.partition("/")[0] if model else None
+        accounts = tuple(Account(f"{each}: {source}", each == name) for each, source in sources.items())
+        if name is None:
+            return Standing("unauthenticated", accounts)
+        place = next((place for place in places if place.name == name), None)
+        if place is not None and not place.enabled:
+            return Standing("unknown", accounts)
+        if name in sources:
+            return Standing("authenticated", accounts)
+        return Standing("unauthenticated" if place is not None and place.keyed else "not_required", accounts)
+
+    def _source(self, place: Place) -> str:
+        """Where a provider's key comes from; empty where it has none, or is not to be asked."""
+        if not place.enabled:
+            return ""
+        if self._access.route(place.name) is not None:
+            return "the editor's route"
+        if place.variable is not None:
+            return f"the key in {place.variable}"
+        return "the key that is stored" if self._access.has_key(place.name) else ""
 
     async def providers(self) -> tuple[Place, ...]:
         """Every provider whose requests can be sent elsewhere.

@@ -63,7 +63,7 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "status": {},
         }
         assert capabilities["promptCapabilities"] == {"image": True, "audio": True, "embeddedContext": True}
-        assert capabilities["auth"] == {"logout": {}}
+        assert capabilities["auth"] == {"logout": {}, "status": {}}
         assert capabilities["providers"] == {}
         assert agent.initialized["authMethods"][0].get("type", "agent") == "agent"
         assert agent.initialized["agentInfo"]["name"] == "acp-agent"

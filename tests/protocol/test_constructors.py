@@ -102,9 +102,9 @@ CLEARING = ("oldText", "current")
 CAPABILITIES = results.agent_capabilities(
     load_session=True,
     prompt=["image", "audio", "embeddedContext"],
-    mcp=["http", "sse"],
+    mcp=["http", "sse", "acp"],
     session=["list", "delete", "additionalDirectories", "resume", "close"],
-    auth=["logout"],
+    auth=["logout", "status"],
     more=["providers"],
 )
 RESULTS: list[tuple[str, JsonObject]] = [
@@ -131,6 +131,7 @@ RESULTS: list[tuple[str, JsonObject]] = [
             ]
         ),
     ),
+    ("auth/status", results.auth_status("authenticated", [results.account("openai: a key", active=True)])),
     ("session/new", results.session_result(session_id="s", modes=MODES, config_options=[SELECT, BOOLEAN])),
     ("session/new", results.session_result(session_id="s")),
     ("session/load", results.session_result()),
@@ -181,6 +182,7 @@ REQUESTS: list[tuple[str, JsonObject]] = [
     ("elicitation/create", requests.form_elicitation("s", "Which?", c.form_schema({}, []), tool_call_id="t")),
     ("elicitation/create", requests.url_elicitation("s", "Sign in", "https://example.com/", "e", tool_call_id="t")),
     ("elicitation/complete", requests.complete_elicitation("e")),
+    ("auth/status_update", results.auth_status("unauthenticated", [])),
     ("$/cancel_request", requests.cancel_request("r")),
     ("$/cancel_request", requests.cancel_request(1)),
 ]
@@ -209,6 +211,13 @@ def test_a_result_is_valid_and_read_back_by_the_models(method: str, result: Json
 def test_what_the_client_is_asked_is_valid_and_read_back_by_the_models(method: str, params: JsonObject) -> None:
     validate_params(method, params)
     assert dump(parse(METHODS[method].params_model(), params, method)) == params
+
+
+@pytest.mark.parametrize("params", [None, {"name": "look", "_meta": {"x": 1}}])
+def test_a_message_to_the_editors_mcp_server_is_valid(params: JsonObject | None) -> None:
+    message = requests.mcp_message("server", "1", "tools/call", params)
+    validate_params("mcp/message", message)
+    assert ("params" in message) is (params is not None)
 
 
 def test_every_variant_of_the_update_has_a_constructor() -> None:

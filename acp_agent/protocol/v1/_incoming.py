@@ -203,12 +203,6 @@ class McpServerSse(WireModel):
     headers: ListOrNull[HttpHeader]
 
 
-class McpServerAcp(WireModel):
-    type: Literal["acp"]
-    name: str
-    server_id: McpServerAcpId
-
-
 class McpServerStdio(WireModel):
     name: str
     command: str
@@ -216,11 +210,17 @@ class McpServerStdio(WireModel):
     env: ListOrNull[EnvVariable]
 
 
+class McpServerAcp(WireModel):
+    type: Literal["acp"]
+    name: str
+    server_id: McpServerAcpId
+
+
 McpServer: TypeAlias = Annotated[
     Annotated[McpServerHttp, Tag("http")]
     | Annotated[McpServerSse, Tag("sse")]
-    | Annotated[McpServerAcp, Tag("acp")]
-    | Annotated[McpServerStdio, Tag("stdio")],
+    | Annotated[McpServerStdio, Tag("stdio")]
+    | Annotated[McpServerAcp, Tag("acp")],
     tag("type", frozenset({"http", "sse", "acp"}), "stdio"),
 ]
 

@@ -519,6 +519,24 @@ class PlanEntry(WireModel):
     status: PlanEntryStatus
 
 
+class UnstructuredCommandInput(WireModel):
+    hint: str
+
+
+AvailableCommandInput: TypeAlias = UnstructuredCommandInput
+
+
+class AvailableCommand(WireModel):
+    name: str
+    description: str
+    input: Lenient[AvailableCommandInput | None] = None
+
+
+class Cost(WireModel):
+    amount: float
+    currency: str
+
+
 class PlanItems(WireModel):
     type: Literal["items"]
     plan_id: PlanId
@@ -538,24 +556,6 @@ class PlanMarkdown(WireModel):
 
 
 PlanUpdateContent: TypeAlias = Annotated[PlanItems | PlanFile | PlanMarkdown, Field(discriminator="type")]
-
-
-class UnstructuredCommandInput(WireModel):
-    hint: str
-
-
-AvailableCommandInput: TypeAlias = UnstructuredCommandInput
-
-
-class AvailableCommand(WireModel):
-    name: str
-    description: str
-    input: Lenient[AvailableCommandInput | None] = None
-
-
-class Cost(WireModel):
-    amount: float
-    currency: str
 
 
 class UserMessageChunk(ContentChunk):
@@ -590,16 +590,6 @@ class ToolCallProgress(ToolCallUpdate):
 class Plan(WireModel):
     session_update: Literal["plan"]
     entries: LenientList[PlanEntry]
-
-
-class PlanUpdate(WireModel):
-    session_update: Literal["plan_update"]
-    plan: PlanUpdateContent
-
-
-class PlanRemoved(WireModel):
-    session_update: Literal["plan_removed"]
-    plan_id: PlanId
 
 
 class AvailableCommandsUpdate(WireModel):
@@ -651,6 +641,16 @@ class CompactionSummaryChunk(WireModel):
     content: ContentBlock
 
 
+class PlanUpdate(WireModel):
+    session_update: Literal["plan_update"]
+    plan: PlanUpdateContent
+
+
+class PlanRemoved(WireModel):
+    session_update: Literal["plan_removed"]
+    plan_id: PlanId
+
+
 SessionUpdate: TypeAlias = Annotated[
     UserMessageChunk
     | AgentMessageChunk
@@ -658,8 +658,6 @@ SessionUpdate: TypeAlias = Annotated[
     | ToolCall
     | ToolCallProgress
     | Plan
-    | PlanUpdate
-    | PlanRemoved
     | AvailableCommandsUpdate
     | CurrentModeUpdate
     | ConfigOptionUpdate
@@ -667,7 +665,9 @@ SessionUpdate: TypeAlias = Annotated[
     | UsageUpdate
     | Notice
     | CompactionUpdate
-    | CompactionSummaryChunk,
+    | CompactionSummaryChunk
+    | PlanUpdate
+    | PlanRemoved,
     Field(discriminator="session_update"),
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from acp_agent.protocol import JsonObject
-from acp_agent.protocol.v1 import PROTOCOL_VERSION, SessionStatus, StopReason
+from acp_agent.protocol.v1 import PROTOCOL_VERSION, AuthState, SessionStatus, StopReason
 from acp_agent.protocol.v1.content import given
 
 
@@ -54,7 +54,7 @@ def agent_capabilities(
     :param mcp: of `http`, `sse`, `acp`.
     :param session: of `list`, `delete`, `additionalDirectories`, `resume`, `close`, `fork`, `title`, `archive` and
         `status`.
-    :param auth: of `logout`.
+    :param auth: of `logout` and `status`.
     :param more: of `providers`.
     """
     return {
@@ -115,6 +115,23 @@ def list_providers_result(providers: Sequence[JsonObject]) -> JsonObject:
     :param providers: made by `provider`.
     """
     return {"providers": [*providers]}
+
+
+def account(label: str, *, active: bool) -> JsonObject:
+    """One of the accounts or keys that the agent has.
+
+    :param label: for people.
+    :param active: whether it is the one in use.
+    """
+    return {"label": label, "active": active}
+
+
+def auth_status(state: AuthState, accounts: Sequence[JsonObject]) -> JsonObject:
+    """The answer to `auth/status`, and the params of `auth/status_update`.
+
+    :param accounts: made by `account`.
+    """
+    return {"state": state, "accounts": [*accounts]}
 
 
 def session_result(

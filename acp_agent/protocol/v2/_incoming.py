@@ -161,12 +161,6 @@ class McpServerHttp(WireModel):
     headers: ListOrNull[HttpHeader] = Field(default_factory=list[HttpHeader])
 
 
-class McpServerAcp(WireModel):
-    type: Literal["acp"]
-    name: str
-    server_id: McpServerAcpId
-
-
 class McpServerStdio(WireModel):
     type: Literal["stdio"]
     name: str
@@ -175,16 +169,22 @@ class McpServerStdio(WireModel):
     env: ListOrNull[EnvVariable] = Field(default_factory=list[EnvVariable])
 
 
+class McpServerAcp(WireModel):
+    type: Literal["acp"]
+    name: str
+    server_id: McpServerAcpId
+
+
 class OtherMcpServer(WireModel):
     type: str
 
 
 McpServer: TypeAlias = Annotated[
     Annotated[McpServerHttp, Tag("http")]
-    | Annotated[McpServerAcp, Tag("acp")]
     | Annotated[McpServerStdio, Tag("stdio")]
+    | Annotated[McpServerAcp, Tag("acp")]
     | Annotated[OtherMcpServer, Tag("other")],
-    tag("type", frozenset({"http", "acp", "stdio"}), "other"),
+    tag("type", frozenset({"http", "stdio", "acp"}), "other"),
 ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1.content import given
-from acp_agent.protocol.v2 import PROTOCOL_VERSION
+from acp_agent.protocol.v2 import PROTOCOL_VERSION, SessionStatus
 
 
 def initialize_result(*, info: JsonObject, capabilities: JsonObject, auth_methods: Sequence[JsonObject]) -> JsonObject:
@@ -29,21 +29,38 @@ def initialize_result(*, info: JsonObject, capabilities: JsonObject, auth_method
 
 
 def agent_capabilities(
-    *, prompt: Sequence[str] = (), mcp: Sequence[str] = (), session: Sequence[str] = ()
+    *,
+    prompt: Sequence[str] = (),
+    mcp: Sequence[str] = (),
+    session: Sequence[str] = (),
+    auth: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> JsonObject:
     """What the agent can do beside the methods that every agent with sessions has.
 
     :param prompt: of `image`, `audio`, `embeddedContext`.
     :param mcp: of `stdio`, `http`, `acp`.
-    :param session: of `delete`, `additionalDirectories`.
+    :param session: of `delete`, `additionalDirectories`, `fork`, `title`, `archive` and `status`.
+    :param auth: of `status`.
+    :param more: of `providers`.
     """
     return {
         "session": {
             "prompt": {name: {} for name in prompt},
             "mcp": {name: {} for name in mcp},
             **{name: {} for name in session},
-        }
+        },
+        **({"auth": {name: {} for name in auth}} if auth else {}),
+        **{name: {} for name in more},
     }
+
+
+def session_status_result(status: SessionStatus, state: JsonObject | None = None) -> JsonObject:
+    """The answer to `session/status`.
+
+    :param state: what a `state_update` would say now; None where that is not known.
+    """
+    return {"status": status, **given(state=state)}
 
 
 def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from acp_agent.config.settings import McpServer
-from acp_agent.errors import InvalidParamsError, SessionNotFoundError
+from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.face import Face, Route, Traced, nothing
-from acp_agent.server.forking import fork_point
+from acp_agent.server.face import Traced, nothing
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, initialize_result
+from acp_agent.server.managing import ClientFor, Managing
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
-from acp_agent.server.v1.listing import list_sessions
 from acp_agent.server.v1.presenter import config_options
-from acp_agent.server.v1.providers import listed
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
@@ -29,32 +27,21 @@ from acp_agent.turn.permission import MODES
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (
-        ArchiveSessionRequest,
         AuthenticateRequest,
         CancelNotification,
         CloseSessionRequest,
-        DeleteSessionRequest,
-        DisableProviderRequest,
-        ForkSessionRequest,
-        ListProvidersRequest,
-        ListSessionsRequest,
         LoadSessionRequest,
-        LogoutRequest,
         NewSessionRequest,
         PromptRequest,
         ResumeSessionRequest,
-        SessionStatusRequest,
-        SetProviderRequest,
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
-        SetSessionTitleRequest,
-        UnarchiveSessionRequest,
     )
     from acp_agent.protocol.v1 import McpServer as WireServer
     from acp_agent.protocol.wire import WireModel
 
 
-class Agent(Face):
+class Agent(Managing):
     """Serves one editor in version 1."""
 
     _capabilities = Capabilities()
@@ -73,22 +60,13 @@ class Agent(Face):
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call, but for `initialize`."""
+        self._register_managing(router)
         router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
         router.register(methods.LOGOUT, *self._route(methods.LOGOUT, self._logout))
-        router.register(methods.PROVIDERS_LIST, *self._route(methods.PROVIDERS_LIST, self._list_providers))
-        router.register(methods.PROVIDERS_SET, *self._route(methods.PROVIDERS_SET, self._set_provider))
-        router.register(methods.PROVIDERS_DISABLE, *self._route(methods.PROVIDERS_DISABLE, self._disable_provider))
         router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
         router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
         router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
-        router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
-        router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
-        router.register(methods.SESSION_FORK, *self._fork_route())
-        router.register(methods.SESSION_SET_TITLE, *self._route(methods.SESSION_SET_TITLE, self._set_title))
-        router.register(methods.SESSION_ARCHIVE, *self._route(methods.SESSION_ARCHIVE, self._archive))
-        router.register(methods.SESSION_UNARCHIVE, *self._route(methods.SESSION_UNARCHIVE, self._unarchive))
-        router.register(methods.SESSION_STATUS, *self._route(methods.SESSION_STATUS, self._status))
         router.register(methods.MCP_MESSAGE, *self._mcp_route())
         router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
@@ -106,31 +84,13 @@ class Agent(Face):
             raise InvalidParamsError(f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
         return {}
 
-    async def _logout(self, call: Call, params: LogoutRequest) -> JsonValue:
-        return await nothing((await self._sessions()).accounts.log_out())
-
-    async def _list_providers(self, call: Call, params: ListProvidersRequest) -> JsonValue:
-        return listed(await (await self._sessions()).accounts.providers())
-
-    async def _set_provider(self, call: Call, params: SetProviderRequest) -> JsonValue:
-        accounts = (await self._sessions()).accounts
-        return await nothing(accounts.set_route(params.provider_id, params.api_type, params.base_url, params.headers))
-
-    async def _disable_provider(self, call: Call, params: DisableProviderRequest) -> JsonValue:
-        return await nothing((await self._sessions()).accounts.disable(params.provider_id))
-
     # --- sessions ---
 
     async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
-        servers = _servers(params.mcp_servers)
+        servers = self._given(params.mcp_servers)
         session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client, servers)
         self._after_opening(call, session)
-        options = await session.options()
-        return results.session_result(
-            session_id=session.session_id,
-            modes=_modes(session),
-            config_options=config_options(options, self._capabilities),
-        )
+        return await self._made(session)
 
     def _load(self, call: Call, params: LoadSessionRequest) -> Awaitable[JsonValue]:
         return self._open(call, params, replayed=True)
@@ -141,7 +101,7 @@ class Agent(Face):
     def _open(
         self, call: Call, params: LoadSessionRequest | ResumeSessionRequest, *, replayed: bool
     ) -> Awaitable[JsonValue]:
-        servers = _servers(params.mcp_servers)
+        servers = self._given(params.mcp_servers)
 
         async def work(manager: SessionManager) -> JsonValue:
             source = "load" if replayed else "resume"
@@ -158,69 +118,9 @@ class Agent(Face):
 
         return self._alone(self._order.take_place(params.session_id), work)
 
-    def _list(self, call: Call, params: ListSessionsRequest) -> Awaitable[JsonValue]:
-        removals = self._order.removals()  # as of now, while the line is read
-
-        async def when_removed() -> JsonValue:
-            for place in removals:
-                await place.until_left()
-            manager = await self._sessions()
-            return await list_sessions(manager, params.cwd, params.cursor, params.archived or "exclude")
-
-        return when_removed()
-
     def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
         place = self._order.take_place(params.session_id)
         return self._alone(place, lambda manager: nothing(manager.close(params.session_id)))
-
-    def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
-        place = self._order.take_place_to_remove(params.session_id)
-        return self._alone(place, lambda manager: nothing(manager.delete(params.session_id)))
-
-    def _fork_route(self) -> Route[tuple[ForkSessionRequest, int | str | None]]:
-        def at_its_end(call: Call, params: ForkSessionRequest) -> Awaitable[JsonValue]:
-            return self._fork(call, (params, None))
-
-        bind, _, to_load = self._route(methods.SESSION_FORK, at_its_end)
-        return lambda params: (bind(params), fork_point(params.get("_meta"))), self._fork, to_load
-
-    def _fork(self, call: Call, asked: tuple[ForkSessionRequest, int | str | None]) -> Awaitable[JsonValue]:
-        params, at = asked
-        servers = _servers(params.mcp_servers)
-
-        async def work(manager: SessionManager) -> JsonValue:
-            session = await manager.fork(
-                params.session_id, params.cwd, params.additional_directories, self._client, servers, at
-            )
-            self._after_opening(call, session)
-            options = config_options(await session.options(), self._capabilities)
-            return results.session_result(session_id=session.session_id, modes=_modes(session), config_options=options)
-
-        return self._alone(self._order.take_place(params.session_id), work)
-
-    def _set_title(self, call: Call, params: SetSessionTitleRequest) -> Awaitable[JsonValue]:
-        async def work(manager: SessionManager) -> JsonValue:
-            return results.set_title_result(await manager.set_title(params.session_id, params.title))
-
-        return self._alone(self._order.take_place(params.session_id), work)
-
-    def _archive(self, call: Call, params: ArchiveSessionRequest) -> Awaitable[JsonValue]:
-        place = self._order.take_place_to_remove(params.session_id)
-        return self._alone(place, lambda manager: nothing(manager.archive(params.session_id)))
-
-    def _unarchive(self, call: Call, params: UnarchiveSessionRequest) -> Awaitable[JsonValue]:
-        place = self._order.take_place_to_remove(params.session_id)
-        return self._alone(place, lambda manager: nothing(manager.unarchive(params.session_id)))
-
-    def _status(self, call: Call, params: SessionStatusRequest) -> Awaitable[JsonValue]:
-        async def work(manager: SessionManager) -> JsonValue:
-            try:
-                return results.session_status_result(await manager.status(params.session_id))
-            except SessionNotFoundError as error:
-                data: JsonObject = {"sessionId": params.session_id, "details": str(error)}
-                raise RpcError(error.code, str(error), data) from error
-
-        return self._alone(self._order.take_place(params.session_id), work)
 
     # --- turns ---
 
@@ -278,7 +178,7 @@ class Agent(Face):
 
         return change()
 
-    # --- what `Face` asks for ---
+    # --- what `Face` and `Managing` ask for ---
 
     def _params_model(self, method: str) -> type[WireModel]:
         return methods.METHODS[method].params_model()
@@ -286,17 +186,23 @@ class Agent(Face):
     def _client(self, session_id: str) -> SessionClient:
         return EditorClient(self._connection(), session_id, self._capabilities, self._mcp_servers())
 
+    def _clients(self, cwd: str) -> ClientFor:
+        return self._client
+
+    def _given(self, servers: Sequence[object]) -> tuple[McpServer, ...]:
+        if not servers:
+            return ()
+        from acp_agent.server.v1.mcp import servers_from_wire
+
+        return servers_from_wire(cast("Sequence[WireServer]", servers))
+
+    async def _made(self, session: Session) -> JsonObject:
+        options = config_options(await session.options(), self._capabilities)
+        return results.session_result(session_id=session.session_id, modes=_modes(session), config_options=options)
+
     @property
     def _prompt_method(self) -> str:
         return methods.SESSION_PROMPT
-
-
-def _servers(wire: Sequence[WireServer]) -> tuple[McpServer, ...]:
-    if not wire:
-        return ()
-    from acp_agent.server.v1.mcp import servers_from_wire
-
-    return servers_from_wire(wire)
 
 
 def _itself(session: Session) -> Session:

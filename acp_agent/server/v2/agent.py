@@ -7,21 +7,21 @@ ACP v2, "Prompt Lifecycle" and "Session Setup".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1.results import set_config_option_result
-from acp_agent.protocol.v2 import methods, results
-from acp_agent.server.face import Face, Traced, nothing
+from acp_agent.protocol.v2 import SessionStatus, methods, results
+from acp_agent.server.face import Traced
 from acp_agent.server.handshake import AUTH_METHOD
+from acp_agent.server.managing import ClientFor, Managing
 from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
 from acp_agent.server.v1.capabilities import Capabilities
-from acp_agent.server.v1.listing import list_sessions
 from acp_agent.server.v2.capabilities import capabilities_of
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.content import parts_from_blocks
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
         CancelTerminalRequest,
         CancelToolCallRequest,
         CloseSessionRequest,
-        DeleteSessionRequest,
-        ListSessionsRequest,
         LoginAuthRequest,
-        LogoutAuthRequest,
         NewSessionRequest,
         PromptRequest,
         ResumeSessionRequest,
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
     from acp_agent.protocol.wire import WireModel
 
 
-class Agent(Face):
+class Agent(Managing):
     """Serves one editor in version 2."""
 
     _capabilities = Capabilities()
@@ -72,13 +69,12 @@ class Agent(Face):
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call, but for `initialize`."""
+        self._register_managing(router)
         router.register(methods.AUTH_LOGIN, *self._route(methods.AUTH_LOGIN, self._login))
         router.register(methods.AUTH_LOGOUT, *self._route(methods.AUTH_LOGOUT, self._logout))
         router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
         router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
-        router.register(methods.SESSION_LIST, *self._route(methods.SESSION_LIST, self._list))
         router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
-        router.register(methods.SESSION_DELETE, *self._route(methods.SESSION_DELETE, self._delete))
         router.register(methods.MCP_MESSAGE, *self._mcp_route())
         router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
         router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
@@ -97,21 +93,17 @@ class Agent(Face):
             raise InvalidParamsError(f"auth/login: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
         return {}
 
-    async def _logout(self, call: Call, params: LogoutAuthRequest) -> JsonValue:
-        return await nothing((await self._sessions()).accounts.log_out())
-
     # --- sessions ---
 
     async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
-        servers = _servers(params.mcp_servers)
+        servers = self._given(params.mcp_servers)
         manager = await self._sessions()
         session = await manager.new(params.cwd, params.additional_directories, self._clients(params.cwd), servers)
         self._after_opening(call, session)
-        options = config_options(await session.options())
-        return results.session_result(session_id=session.session_id, config_options=options)
+        return await self._made(session)
 
     def _resume(self, call: Call, params: ResumeSessionRequest) -> Awaitable[JsonValue]:
-        servers = _servers(params.mcp_servers)
+        servers = self._given(params.mcp_servers)
         replayed = params.replay_from is not None
         if params.replay_from is not None and params.replay_from.type != "start":
             raise InvalidParamsError(
@@ -139,16 +131,6 @@ class Agent(Face):
 
         return self._alone(self._order.take_place(params.session_id), work)
 
-    def _list(self, call: Call, params: ListSessionsRequest) -> Awaitable[JsonValue]:
-        removals = self._order.removals()  # as of now, while the line is read
-
-        async def when_removed() -> JsonValue:
-            for place in removals:
-                await place.until_left()
-            return await list_sessions(await self._sessions(), params.cwd, params.cursor)
-
-        return when_removed()
-
     def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
         async def close(manager: SessionManager) -> JsonValue:
             with suppress(SessionClosedError, SessionNotFoundError):  # which is what was wanted
@@ -156,10 +138,6 @@ class Agent(Face):
             return {}
 
         return self._alone(self._order.take_place(params.session_id), close)
-
-    def _delete(self, call: Call, params: DeleteSessionRequest) -> Awaitable[JsonValue]:
-        place = self._order.take_place_to_remove(params.session_id)
-        return self._alone(place, lambda manager: nothing(manager.delete(params.session_id)))
 
     # --- turns ---
 
@@ -221,7 +199,7 @@ class Agent(Face):
 
         return change()
 
-    # --- what `Face` asks for ---
+    # --- what `Face` and `Managing` ask for ---
 
     def _params_model(self, method: str) -> type[WireModel]:
         return methods.METHODS[method].params_model()
@@ -230,9 +208,24 @@ class Agent(Face):
     def _prompt_method(self) -> str:
         return methods.SESSION_PROMPT
 
-    def _clients(self, cwd: str) -> Callable[[str], EditorClient]:
+    def _clients(self, cwd: str) -> ClientFor:
         peer, servers = self._connection(), self._mcp_servers()
         return lambda session_id: EditorClient(peer, session_id, cwd, self._capabilities, servers)
+
+    def _given(self, servers: Sequence[object]) -> tuple[McpServer, ...]:
+        if not servers:
+            return ()
+        from acp_agent.server.v2.mcp import servers_from_wire
+
+        return servers_from_wire(cast("Sequence[WireServer]", servers))
+
+    async def _made(self, session: Session) -> JsonObject:
+        options = config_options(await session.options())
+        return results.session_result(session_id=session.session_id, config_options=options)
+
+    def _status_result(self, session_id: str, status: SessionStatus) -> JsonObject:
+        session = self._manager.find(session_id) if self._manager is not None else None
+        return results.session_status_result(status, None if session is None else _client(session).state)
 
 
 def _option_value(params: SetSessionConfigOptionRequest) -> str:
@@ -246,14 +239,6 @@ def _option_value(params: SetSessionConfigOptionRequest) -> str:
                 f"session/set_config_option: {params.config_id!r} takes the id of one of its values (type `id`, and a "
                 "string), or whether it is on (type `boolean`, and true or false)."
             )
-
-
-def _servers(wire: Sequence[WireServer]) -> tuple[McpServer, ...]:
-    if not wire:
-        return ()
-    from acp_agent.server.v2.mcp import servers_from_wire
-
-    return servers_from_wire(wire)
 
 
 def _client(session: Session) -> EditorClient:

@@ -56,6 +56,7 @@ class EditorClient(WireClient):
         super().__init__(peer, session_id, servers)
         self._cwd = Path(cwd)
         self._presenter = Presenter(capabilities)
+        self._state: JsonObject = {"state": "idle"}
         self._questions = EditorQuestions(peer, session_id, capabilities, self._send)
         self._files = LocalFiles()
         self._commands = ShownCommands(self._send)
@@ -92,6 +93,16 @@ class EditorClient(WireClient):
         yield
         for wire in self._presenter.end_replay():
             await self._send(wire)
+
+    @property
+    def state(self) -> JsonObject:
+        """Whether the session works, as the editor was told last."""
+        return self._state
+
+    async def _send(self, wire: JsonObject) -> None:
+        if wire["sessionUpdate"] == "state_update":
+            self._state = {name: value for name, value in wire.items() if name != "sessionUpdate"}
+        await super()._send(wire)
 
     async def show_idle(self) -> None:
         """Tell that the session does not work, as after it was opened."""

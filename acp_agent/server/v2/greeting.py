@@ -10,6 +10,9 @@ from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v2 import results
 from acp_agent.server import handshake
 
+_SESSION = ("delete", "additionalDirectories", "fork", "title", "archive", "status")
+"""What of version 1's capabilities a client has to be told; every agent of version 2 has the others."""
+
 
 def initialize_result(params: JsonObject) -> JsonObject:
     """The answer to `initialize`: always this version and these capabilities.
@@ -25,7 +28,9 @@ def initialize_result(params: JsonObject) -> JsonObject:
         capabilities=results.agent_capabilities(
             prompt=[name for name, has in prompt.items() if has is True],
             mcp=["stdio", *(name for name in ("http", "acp") if mcp.get(name) is True)],
-            session=[name for name in ("delete", "additionalDirectories") if name in session],
+            session=[name for name in session if name in _SESSION],
+            auth=["status"],
+            more=["providers"],
         ),
         auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],
     )

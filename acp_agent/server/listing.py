@@ -12,23 +12,22 @@ from acp_agent.session.manager import SessionManager
 
 
 async def list_sessions(
-    manager: SessionManager, cwd: str | None, cursor: str | None, archived: str | None = None
+    manager: SessionManager, cwd: str | None, cursor: str | None, archived: str = "exclude"
 ) -> JsonObject:
     """Sessions, newest first.
 
     :param cwd: of this directory alone; None for those of all.
     :param cursor: where the part begins; None for the beginning.
-    :param archived: which of them by whether they are archived, `exclude`, `include` or `only`, for who is told with
-        each whether it is; None leaves archived ones out and says nothing of it.
+    :param archived: which of them by whether they are archived: `exclude`, `include` or `only`.
     :raises InvalidParamsError: `cwd` is relative, there is no such filter, or the cursor is not one of ours.
     """
     if cwd is not None and not Path(cwd).is_absolute():
         raise InvalidParamsError(f"session/list: cwd {cwd!r} is not an absolute path.")
-    if archived not in (None, "exclude", "include", "only"):
+    if archived not in ("exclude", "include", "only"):
         raise InvalidParamsError(
             f"session/list: archived is {archived!r}, and can be `exclude`, `include` or `only` here."
         )
-    page = await manager.list(None if cwd is None else str(Path(cwd)), cursor, archived or "exclude")
+    page = await manager.list(None if cwd is None else str(Path(cwd)), cursor, archived)
     rows = [
         results.session_info(
             record.session_id,
@@ -36,7 +35,7 @@ async def list_sessions(
             title=record.title,
             updated_at=datetime.fromtimestamp(record.updated_at / 1000, UTC).isoformat(),
             additional_directories=record.additional_directories or None,
-            archived=None if archived is None else record.archived,
+            archived=record.archived,
         )
         for record in page.sessions
     ]

@@ -1,0 +1,100 @@
+"""What a person does with sessions, providers and accounts beside talking, in version 2: it is as in version 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import AgentError
+from support.models import KEY, Reply, model_server
+from support.second import SecondEditor, second_agent
+
+
+async def listed(it: SecondEditor, **params: Any) -> dict[str, tuple[str | None, bool]]:
+    """Title, and whether it is archived, by session id."""
+    rows = (await it.agent.request("session/list", params))["sessions"]
+    return {row["sessionId"]: (row.get("title"), row["archived"]) for row in rows}
+
+
+async def status(it: SecondEditor, session: str) -> tuple[str, str | None]:
+    """Whether it is open, and what it does."""
+    answer = await it.agent.request("session/status", {"sessionId": session})
+    return answer["status"], (answer.get("state") or {}).get("state")
+
+
+async def test_what_is_unstable_is_advertised_in_the_place_that_version_2_has_for_it(tmp_path: Path) -> None:
+    async with second_agent(home=tmp_path) as it:
+        capabilities = it.initialized["capabilities"]
+        assert capabilities["session"].keys() >= {"fork", "title", "archive", "status"}
+        assert (capabilities["providers"], capabilities["auth"]) == ({}, {"status": {}})
+
+
+async def test_a_session_is_forked_named_archived_and_asked_for_its_state(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    replies = [Reply("First."), Reply("Second."), Reply(["Wo", "rk."], hold=hold, hold_after=1), Reply("Forked.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        assert await status(it, session) == ("open", "idle")
+        await it.answer(session, "One")
+        await it.answer(session, "Two")
+        first = next(id for (kind, id), _ in it.messages().items() if kind == "agent_message")
+        await it.say(session, "Three")
+        await server.wait_held(timeout=30)
+        assert await status(it, session) == ("open", "running")
+        # A fork at a message, while the other one works.
+        params = {"sessionId": session, "cwd": str(tmp_path), "_meta": {"acp-agent": {"messageId": first}}}
+        forked = await it.agent.request("session/fork", params)
+        assert "modes" not in forked
+        assert forked["configOptions"]
+        made = forked["sessionId"]
+        await it.agent.wait_update("available_commands_update", made)
+        assert (await it.answer(made, "Go on"))["stopReason"] == "end_turn"
+        asked = str(server.calls[-1].body)
+        assert "First." in asked
+        assert "Second." not in asked
+        renamed = await it.agent.request("session/set_title", {"sessionId": made, "title": " My\nfork "})
+        assert renamed == {"title": "My fork"}
+        assert (await it.agent.wait_update("session_info_update", made, title="My fork")) is not None
+        # Archiving ends what it does.
+        since = len(it.agent.lines)
+        assert await it.agent.request("session/archive", {"sessionId": session}) == {}
+        assert (await it.idle(session, since=since))["stopReason"] == "cancelled"
+        assert await status(it, session) == ("saved", None)
+        assert await listed(it) == {made: ("My fork", False)}
+        assert (await listed(it, archived="only"))[session][1] is True
+        assert await it.agent.request("session/unarchive", {"sessionId": session}) == {}
+        assert set(await listed(it, archived="include")) == {session, made}
+        for method in ("session/status", "session/set_title", "session/archive", "session/fork"):
+            with pytest.raises(AgentError) as error:
+                await it.agent.request(method, {"sessionId": "sess_none", "title": "x", "cwd": str(tmp_path)})
+            assert error.value.code == -32002
+
+
+async def test_providers_are_sent_elsewhere_and_whoever_asked_is_told_as_whom_they_are_asked(tmp_path: Path) -> None:
+    async with model_server([Reply("From the gateway.")]) as gateway, second_agent(home=tmp_path) as it:
+        assert await it.agent.request("auth/status", {}) == {"state": "unauthenticated", "accounts": []}
+        route = {
+            "providerId": "openai",
+            "apiType": "openai",
+            "baseUrl": f"{gateway.base_url}/v1",
+            "headers": {"authorization": f"Bearer {KEY}"},
+        }
+        since = len(it.agent.lines)
+        assert await it.agent.request("providers/set", route) == {}
+        told = await it.agent.wait_for(lambda line: line.method == "auth/status_update", since=since)
+        account = {"label": "openai: the editor's route", "active": True}
+        assert told.params == {"state": "authenticated", "accounts": [account]}
+        rows = (await it.agent.request("providers/list", {}))["providers"]
+        assert [row["current"] for row in rows if row["providerId"] == "openai"] == [
+            {"apiType": "openai", "baseUrl": f"{gateway.base_url}/v1"}
+        ]
+        session = await it.open(tmp_path)
+        await it.answer(session, "Hello")
+        assert it.text() == ["From the gateway."]
+        since = len(it.agent.lines)
+        assert await it.agent.request("providers/disable", {"providerId": "openai"}) == {}
+        gone = await it.agent.wait_for(lambda line: line.method == "auth/status_update", since=since)
+        assert gone.params == {"state": "unauthenticated", "accounts": []}
