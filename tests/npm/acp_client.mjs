@@ -37,7 +37,7 @@ console.error = (...said) => problems.push(said.map((part) => JSON.stringify(par
 
 /** What is of the unstable schema alone, which the SDK's client does not know; it has to be dropped without a word. */
 const UNSTABLE =
-  /\.(sessionCapabilities\.(fork|title|archive|status)|agentCapabilities\.providers|sessions\[\d+\]\.archived)$/;
+  /\.(sessionCapabilities\.(fork|title|archive|status)|agentCapabilities\.providers|mcpCapabilities\.acp|auth\.status|sessions\[\d+\]\.archived)$/;
 
 /** What the agent sent must all be in what the SDK understood: its schema drops what it does not know. */
 function judge(what, sent, understood) {
