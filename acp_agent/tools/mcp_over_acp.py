@@ -17,12 +17,11 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import ToolError
 from acp_agent.tools.mcp_channel import McpChannel, ServerGoneError
-from acp_agent.tools.mcp_transports import Seen, Streams
+from acp_agent.tools.mcp_transports import Streams
 from mcp import types
 
 MAX_HEARD = 1_000
@@ -32,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def over_acp(server_id: str, channel: McpChannel, seen: Seen) -> AsyncGenerator[Streams]:
+async def over_acp(server_id: str, channel: McpChannel) -> AsyncGenerator[Streams]:
     to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_HEARD)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
-        carrier = _Carrier(server_id, channel, seen, to_session, tasks)
+        carrier = _Carrier(server_id, channel, to_session, tasks)
 
         async def carry() -> None:
             async for message in sent:
@@ -59,13 +58,11 @@ class _Carrier:
         self,
         server_id: str,
         channel: McpChannel,
-        seen: Seen,
         to_session: MemoryObjectSendStream[SessionMessage | Exception],
         tasks: TaskGroup,
     ) -> None:
         self._server_id = server_id
         self._channel = channel
-        self._seen = seen
         self._to_session = to_session
         self._tasks = tasks
         self._running: dict[types.RequestId, anyio.CancelScope] = {}
@@ -92,19 +89,15 @@ class _Carrier:
     async def _answer(self, request: types.JSONRPCRequest) -> types.JSONRPCResponse | types.JSONRPCError:
         if request.method == "initialize":  # the SDK's next try, for which there is no message here
             return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=self._undiscovered)
-        request_id = new_id("mcp")
+        # The SDK counts its requests anew in each connection. A subscription's id, which its events carry, is a text
+        # that is used once in the process.
+        request_id = request.id if isinstance(request.id, str) else new_id("mcp")
         params = cast("JsonObject | None", request.params)
-
-        def heard(method: str, params: JsonObject | None) -> None:
-            self._hear(method, _renamed(params, request_id, request.id))
-
         try:
-            outcome = await self._channel.ask(self._server_id, request_id, request.method, params, heard)
+            outcome = await self._channel.ask(self._server_id, request_id, request.method, params, self._hear)
             error = None if outcome.error is None else types.ErrorData.model_validate(outcome.error)
         except ToolError as failure:
             gone = isinstance(failure, ServerGoneError)
-            if gone:
-                self._seen.lost.set()
             code = types.CONNECTION_CLOSED if gone else types.INTERNAL_ERROR
             outcome, error = None, types.ErrorData(code=code, message=str(failure))
         result = outcome.result if outcome is not None else None
@@ -127,11 +120,3 @@ class _Carrier:
             _log.warning("an MCP server of the editor's says too much at a time: %s was dropped", method)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is being closed
-
-
-def _renamed(params: JsonObject | None, ours: str, sdks: types.RequestId) -> JsonObject | None:
-    """The params of a notification with the id by which the SDK knows the subscription that it belongs to."""
-    meta = params.get("_meta") if params is not None else None
-    if params is None or not isinstance(meta, dict) or meta.get(SUBSCRIPTION_ID_META_KEY) != ours:
-        return params
-    return {**params, "_meta": {**meta, SUBSCRIPTION_ID_META_KEY: sdks}}
