@@ -64,6 +64,8 @@ class Laws:
         self._sessions: dict[str, _Session] = {}
         self._requests: dict[Any, tuple[str, str]] = {}
         self._opened_by: dict[Any, str] = {}
+        self._servers: set[str] = set()
+        self._asked_for_status = False
 
     def judge(self, line: Line) -> list[str]:
         """Take note of a line; the answer says which rules it breaks."""
@@ -76,6 +78,9 @@ class Laws:
     def _sent(self, line: Line) -> None:
         if line.kind != "request":
             return
+        servers = line.params.get("mcpServers") or ()
+        self._servers |= {str(each.get("serverId")) for each in servers if isinstance(each, dict)}
+        self._asked_for_status = self._asked_for_status or line.method == "auth/status"
         id, session_id = line.message["id"], line.params.get("sessionId")
         self._requests[id] = (line.method, session_id if isinstance(session_id, str) else "")
         if not isinstance(session_id, str):
@@ -102,6 +107,10 @@ class Laws:
         session_id = line.params.get("sessionId")
         if line.method == "elicitation/complete" and not self._editor.advertises("elicitation", "url"):
             yield "the editor did not advertise it"
+        if line.method == "mcp/message" and line.params.get("serverId") not in self._servers:
+            yield "the editor named no such MCP server"
+        if line.method == "auth/status_update" and not self._asked_for_status:
+            yield "the editor has not asked for it, and may not know it"
         if not isinstance(session_id, str):
             return
         session = self._sessions.get(session_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,25 @@ async def test_switches_forms_and_addresses_are_for_editors_that_have_them(tmp_p
         (problem,) = await problems_of(tmp_path, action, editor=ACPX)
         assert "did not advertise" in problem
         assert await problems_of(tmp_path, action, editor=ZED) == []
+
+
+async def test_what_is_unstable_is_for_editors_that_know_it(tmp_path: Path) -> None:
+    update = {"update": {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p", "entries": []}}}
+    gone = {"update": {"sessionUpdate": "plan_removed", "planId": "p"}}
+    message = {"ask": "mcp/message", "params": {"serverId": "s", "requestId": "1", "method": "tools/list"}}
+    status = {"notify": "auth/status_update", "params": {"state": "unknown"}}
+    for action, problem in (
+        (update, "advertise plan"),
+        (gone, "advertise plan"),
+        (message, "named"),
+        (status, "asked"),
+    ):
+        assert any(problem in found for found in await problems_of(tmp_path, action))
+    plans = replace(ZED, more={**ZED.more, "plan": {}})
+    for action in (update, gone):
+        assert await problems_of(tmp_path, action, editor=plans) == []
+    (found,) = await problems_of(tmp_path, {"update": {"sessionUpdate": "plan", "entries": []}}, editor=plans)
+    assert "plan_update" in found
 
 
 async def test_permission_is_asked_only_while_the_call_is_pending(tmp_path: Path) -> None:
