@@ -165,7 +165,8 @@ class Face(ABC):
         def hear(call: Call, params: JsonObject) -> Awaitable[JsonValue]:
             if not call.is_notification:
                 raise RpcError(METHOD_NOT_FOUND, "mcp/message is a request to an editor; an agent has no MCP servers.")
-            self._mcp_servers().hear(params)
+            if self._servers is not None:
+                self._servers.hear(params)
             return done({})
 
         return lambda params: params, hear, lambda params: None

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.client import AgentError
+from support.client import AgentError, start_agent
 from support.editors import ZED_BETA
 from support.lines import Line
 from support.mcp import logged, ready, says, tool
@@ -228,3 +228,14 @@ async def test_version_2_reaches_them_as_version_1_does(tmp_path: Path) -> None:
         assert desk.got[0][1]["_meta"]["io.modelcontextprotocol/protocolVersion"] == VERSION
         await it.agent.request("session/close", {"sessionId": session})
         await it.agent.until(lambda: not desk.active, 10)
+
+
+async def test_what_comes_before_the_handshake_or_for_nobody_is_dropped_without_a_failure(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path) as agent:
+        message = {"serverId": "s", "requestId": "r", "method": "notifications/progress", "params": {}}
+        await agent.notify("mcp/message", message)
+        await agent.initialize()
+        await agent.notify("mcp/message", message)
+        await agent.request("session/list", {})
+    logs = [path.read_text() for path in (tmp_path / "state" / "logs").glob("*")]
+    assert not any("failed inside" in log for log in logs)
