@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 import anyio
 import anyio.to_thread
 
+from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError, SessionNotFoundError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import (
@@ -29,6 +30,7 @@ from acp_agent.logfile import log_failure
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.order import Place, WireOrder
 from acp_agent.server.tracing import trace_context
+from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.session import Session
 
@@ -148,6 +150,40 @@ class Face(ABC):
                 return use(await (await self._sessions()).get(session_id))
 
         return in_turn()
+
+    def _found(self, call: Call, session_id: str) -> Awaitable[Session]:
+        """An open session, see `_in_order`."""
+        return self._in_order(call, session_id, lambda session: session)
+
+    def _submitted(
+        self, call: Call, session_id: str, parts: tuple[UserPart, ...], trace: Mapping[str, str]
+    ) -> Awaitable[Ticket]:
+        """Put a prompt into its session's queue: while the line is read, so that a `session/cancel` right behind it
+        finds it. When its request is cancelled, it is taken out of the queue, or its turn ended in good order before
+        the request is answered, as with `session/cancel`."""
+
+        def submit(session: Session) -> Ticket:
+            ticket = session.submit(parts, trace)
+
+            def withdraw() -> None:
+                if session.withdraw(ticket):
+                    ticket.answer("cancelled")
+
+            call.on_cancel(withdraw)
+            return ticket
+
+        return self._in_order(call, session_id, submit)
+
+    def _when_removed(self, work: Callable[[SessionManager], Awaitable[JsonValue]]) -> Awaitable[JsonValue]:
+        """Do something with all sessions when those are gone that the wire has had removed so far."""
+        removals = self._order.removals()  # as of now, while the line is read
+
+        async def when_removed() -> JsonValue:
+            for place in removals:
+                await place.until_left()
+            return await work(await self._sessions())
+
+        return when_removed()
 
     def _connection(self) -> Peer:
         if self._peer is None or not self._greeted:

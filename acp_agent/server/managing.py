@@ -146,15 +146,9 @@ class Managing(Face):
     # --- sessions ---
 
     def _list(self, call: Call, params: _List) -> Awaitable[JsonValue]:
-        removals = self._order.removals()  # as of now, while the line is read
-
-        async def when_removed() -> JsonValue:
-            for place in removals:
-                await place.until_left()
-            manager = await self._sessions()
-            return await list_sessions(manager, params.cwd, params.cursor, params.archived or "exclude")
-
-        return when_removed()
+        return self._when_removed(
+            lambda manager: list_sessions(manager, params.cwd, params.cursor, params.archived or "exclude")
+        )
 
     def _delete(self, call: Call, params: OfSession) -> Awaitable[JsonValue]:
         place = self._order.take_place_to_remove(params.session_id)

@@ -19,7 +19,6 @@ from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.client import SessionClient
-from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE, OFF, ON
 from acp_agent.session.session import Session
@@ -125,22 +124,9 @@ class Agent(Managing):
     # --- turns ---
 
     def _prompt(self, call: Call, traced: Traced[PromptRequest | Prompt]) -> Awaitable[JsonValue]:
-        params, trace = traced.params, traced.trace
+        params = traced.params
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
-
-        def submit(session: Session) -> Ticket:
-            ticket = session.submit(parts, trace)
-
-            def withdraw() -> None:
-                if session.withdraw(ticket):
-                    ticket.answer("cancelled")
-
-            # A running turn is ended in good order before its request is answered, as with `session/cancel`.
-            call.on_cancel(withdraw)
-            return ticket
-
-        # Queued while the line is read, so that a `session/cancel` right behind it finds it.
-        submitted = self._in_order(call, params.session_id, submit)
+        submitted = self._submitted(call, params.session_id, parts, traced.trace)
 
         async def wait() -> JsonValue:
             stop = await (await submitted).wait()
@@ -154,7 +140,7 @@ class Agent(Managing):
         return self._in_order(call, params.session_id, Session.cancel)
 
     def _set_mode(self, call: Call, params: SetSessionModeRequest) -> Awaitable[JsonValue]:
-        found = self._in_order(call, params.session_id, _itself)
+        found = self._found(call, params.session_id)
 
         async def change() -> JsonValue:
             await (await found).set_option(MODE, params.mode_id)
@@ -166,7 +152,7 @@ class Agent(Managing):
         value = params.value
         if isinstance(value, bool):
             value = ON if value else OFF
-        found = self._in_order(call, params.session_id, _itself)
+        found = self._found(call, params.session_id)
 
         async def change() -> JsonValue:
             session = await found
@@ -203,10 +189,6 @@ class Agent(Managing):
     @property
     def _prompt_method(self) -> str:
         return methods.SESSION_PROMPT
-
-
-def _itself(session: Session) -> Session:
-    return session
 
 
 def _modes(session: Session) -> JsonObject:

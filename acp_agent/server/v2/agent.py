@@ -27,7 +27,6 @@ from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.content import parts_from_blocks
 from acp_agent.server.v2.greeting import initialize_result
 from acp_agent.server.v2.presenter import config_options
-from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import OFF, ON
 from acp_agent.session.session import Session
@@ -142,23 +141,12 @@ class Agent(Managing):
     # --- turns ---
 
     def _prompt(self, call: Call, traced: Traced[PromptRequest | Prompt]) -> Awaitable[JsonValue]:
-        params, trace = traced.params, traced.trace
+        params = traced.params
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
         if not says_anything(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
 
-        def submit(session: Session) -> Ticket:
-            ticket = session.submit(parts, trace)
-
-            def withdraw() -> None:
-                if session.withdraw(ticket):
-                    ticket.answer("cancelled")
-
-            call.on_cancel(withdraw)
-            return ticket
-
-        # Queued while the line is read, so that a `session/cancel` right behind it finds it.
-        submitted = self._in_order(call, params.session_id, submit)
+        submitted = self._submitted(call, params.session_id, parts, traced.trace)
 
         async def wait() -> JsonValue:
             message_id = await (await submitted).taken()
@@ -189,7 +177,7 @@ class Agent(Managing):
 
     def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> Awaitable[JsonValue]:
         value = _option_value(params)
-        found = self._in_order(call, params.session_id, _itself)
+        found = self._found(call, params.session_id)
 
         async def change() -> JsonValue:
             session = await found
@@ -245,7 +233,3 @@ def _client(session: Session) -> EditorClient:
     client = session.host.client
     assert isinstance(client, EditorClient)
     return client
-
-
-def _itself(session: Session) -> Session:
-    return session
