@@ -1,10 +1,14 @@
-"""What a user is offered when permission is asked for, and what the chosen option means."""
+"""What a user is offered when permission is asked for, what the chosen option means, and what an editor that fails to
+ask is to the model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 
-from acp_agent.errors import ToolError
+from acp_agent.errors import ToolError, sentence
+from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import PermissionOptionKind, requests
 from acp_agent.tools.text import one_line
@@ -18,6 +22,9 @@ TRUST_CHOICES: tuple[tuple[PermissionOptionKind, str], ...] = (
     ("allow_once", "For this session"),
     ("reject_once", "Not now"),
 )
+
+
+_log = logging.getLogger(__name__)
 
 
 def permission_options(subject: str) -> list[JsonObject]:
@@ -37,6 +44,21 @@ def permission_options(subject: str) -> list[JsonObject]:
 def trust_options() -> list[JsonObject]:
     """The same for what a project brings."""
     return [requests.permission_option(kind, name, kind) for kind, name in TRUST_CHOICES]
+
+
+@contextmanager
+def asked_by_editor() -> Generator[None]:
+    """Around a permission request.
+
+    :raises ToolError: the editor could not ask, or its answer is none; in words for the model.
+    """
+    try:
+        yield
+    except (RpcError, ToolError) as error:
+        _log.warning("the editor did not answer a permission request: %s", error)
+        raise ToolError(
+            f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
+        ) from error
 
 
 def answer_of(chosen: str, offered: Collection[JsonValue]) -> Answer:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import ToolError, sentence
-from acp_agent.jsonrpc.messages import JsonValue, RpcError
+from acp_agent.jsonrpc.messages import JsonValue
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content, methods, requests, updates
-from acp_agent.server.asking import TRUST_CHOICES, answer_of, permission_options, trust_options
+from acp_agent.server.asking import TRUST_CHOICES, answer_of, asked_by_editor, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.mcp_messages import EditorServers
@@ -30,8 +28,6 @@ from acp_agent.turn.updates import Update
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
-
-_log = logging.getLogger(__name__)
 
 
 class EditorClient(WireClient):
@@ -130,17 +126,12 @@ class EditorClient(WireClient):
         return chosen.get(answer.values["trust"], "reject_once")
 
     async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
-        try:
+        with asked_by_editor():
             answer = await self._peer.request(
                 methods.SESSION_REQUEST_PERMISSION,
                 requests.request_permission(self._session_id, tool_call, options),
             )
             return _answer(answer, [option["optionId"] for option in options])
-        except (RpcError, ToolError) as error:
-            _log.warning("the editor did not answer a permission request: %s", error)
-            raise ToolError(
-                f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
-            ) from error
 
 
 def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:

@@ -214,10 +214,13 @@ class Presenter:
     def _plan(self, update: PlanUpdated) -> JsonObject:
         if self._capabilities.plan_removals and not update.entries:
             return updates.plan_removed(PLAN)
-        entries = [
-            content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries
-        ]
+        entries = plan_entries(update)
         return updates.plan_update(PLAN, entries) if self._capabilities.plans else updates.plan(entries)
+
+
+def plan_entries(update: PlanUpdated) -> list[JsonObject]:
+    """A plan, entry by entry."""
+    return [content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries]
 
 
 def config_options(options: Sequence[Option], capabilities: Capabilities) -> list[JsonObject]:

@@ -5,7 +5,6 @@ It lends neither files nor terminals: those are the agent's own, and it shows th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import ToolError, sentence
-from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content as common
 from acp_agent.protocol.v2 import requests, updates
-from acp_agent.server.asking import answer_of, permission_options, trust_options
+from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.mcp_messages import EditorServers
@@ -38,8 +35,6 @@ from acp_agent.turn.updates import Update
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Questions
-
-_log = logging.getLogger(__name__)
 
 
 class EditorClient(WireClient):
@@ -174,11 +169,6 @@ class EditorClient(WireClient):
     async def _ask(
         self, title: str, about: JsonObject, options: list[JsonObject], *, description: str | None = None
     ) -> Answer:
-        try:
+        with asked_by_editor():
             chosen = await self._questions.select(title, about, options, description)
             return "cancelled" if chosen is None else answer_of(chosen, [option["optionId"] for option in options])
-        except (RpcError, ToolError) as error:
-            _log.warning("the editor did not answer a permission request: %s", error)
-            raise ToolError(
-                f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
-            ) from error
