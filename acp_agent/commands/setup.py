@@ -8,15 +8,14 @@ import difflib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.commands.asking import answered
 from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sample
 from acp_agent.commands.jsonc import JsonText, JsonTextError
 from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
+from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.schemas import modeline, put_copy, schema_path
@@ -171,15 +170,8 @@ def _write(change: Change) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else 0o600
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(change.after.encode())
-                os.fchmod(file.fileno(), mode)
-            Path(temporary).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(temporary).unlink()
-            raise
+        with replacing(path) as file:
+            file.write(change.after.encode())
+            os.fchmod(file.fileno(), mode)
     except OSError as error:
         raise AgentError(f"{change.path} cannot be written ({error.strerror}).") from error

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import BinaryIO, Generic, TypeVar, cast
 
 from acp_agent.config.home import ensure_private_dir
 from acp_agent.errors import ConfigError
@@ -92,20 +92,10 @@ class StateFile(Generic[T]):
             raise self._error(f"cannot be written ({error.strerror or error})") from error
 
     def _write(self, content: T) -> None:
-        import tempfile
-
-        descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")  # 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"version": self._version, **self._dump(content)}, file, indent=2)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self.path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        with replacing(self.path) as file:
+            file.write(json.dumps({"version": self._version, **self._dump(content)}, indent=2).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _object(self, text: str) -> dict[str, object]:
         document = cast("object", json.loads(text))
@@ -118,3 +108,23 @@ class StateFile(Generic[T]):
 
     def _error(self, message: str) -> ConfigError:
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[BinaryIO]:
+    """What is written takes a file's place as a whole, or not at all; for the user alone, as long as its mode is not
+    changed meanwhile.
+
+    :raises OSError: it cannot be written.
+    """
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from acp_agent.commands.safe import safe_for
 from acp_agent.commands.terminal import aside
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.config import Settings, load_settings
+from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError, ConfigError
 from acp_agent.inspection.story import Story
 from acp_agent.inspection.views import Inspection, ModelLines
@@ -143,14 +143,7 @@ def _write(path: Path, page: str) -> None:
             with path.open(encoding="utf-8", errors="replace") as file:
                 if file.read(len(MARK)) != MARK:
                     raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(page)
-            Path(temporary).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(temporary).unlink()
-            raise
+        with replacing(path) as file:
+            file.write(page.encode())
     except OSError as error:
         raise AgentError(f"{path} cannot be written ({error.strerror}).") from error
