@@ -2,113 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
+from acp_agent.compaction import CompactionPolicy, ConversationState
 from acp_agent.compaction.calls import MAX_REQUESTS
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.preview import preview
 from acp_agent.compaction.service import LAST_STEP
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    CompactedBlock,
-    Image,
-    Message,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UserMessage,
-)
-from acp_agent.errors import AgentError, CompactionError, ContextOverflowError, ModelError, ModelRequestError
-from acp_agent.llm.provider import (
-    Answered,
-    Compacted,
-    ModelEvent,
-    ModelRequest,
-    NativeCompaction,
-    TextDelta,
-    ToolDefinition,
-)
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.errors import CompactionError, ContextOverflowError, ModelError
 from support.histories import History, faults, histories
+from support.ladder import AT_THRESHOLD, BY_HAND, MUST_FIT
+from support.small_windows import SHORT, STRATEGIES, Model, OwnCompaction, compacted, run, talk
 
-BY_HAND = CompactionPolicy("Summarise.")
-AT_THRESHOLD = replace(BY_HAND, by_hand=False)
-MUST_FIT = replace(AT_THRESHOLD, must_fit=True)
 MODES = (BY_HAND, AT_THRESHOLD, MUST_FIT)
-STRATEGIES = ("summary", "native", "mask", "truncate", "ledger")
-RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
-SHORT = "# Goal\nA cart."
-
-
-class Model:
-    """Writes these, the last one for ever; a failure is raised."""
-
-    def __init__(self, *answers: str | AgentError) -> None:
-        self.answers = [*answers] or [SHORT]
-        self.requests: list[ModelRequest] = []
-
-    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        self.requests.append(request)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, AgentError):
-            raise answer
-        yield TextDelta(answer)
-        yield Answered((Text(answer),), "end_turn", Usage(10, 5))
-
-
-class OwnCompaction:
-    """A provider's, which answers or fails."""
-
-    keeps_user_messages = False
-
-    def __init__(self, text: str = SHORT, error: ModelError | None = None) -> None:
-        self.text = text
-        self.error = error
-
-    async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
-        if self.error:
-            raise self.error
-        return Compacted(CompactedBlock("anthropic", {"type": "compaction"}, self.text), Usage(10, 5))
-
-
-def run(
-    state: ConversationState,
-    policy: CompactionPolicy,
-    model: Model | None = None,
-    native: NativeCompaction | None = None,
-    shown: list[str] | None = None,
-) -> CompactedState | None:
-    async def show(text: str) -> None:
-        if shown is not None:
-            shown.append(text)
-
-    async def compact() -> CompactedState | None:
-        return await CompactionService()(state, policy, model or Model(), show=show, native=native)
-
-    return anyio.run(compact)
-
-
-def compacted(state: ConversationState, policy: CompactionPolicy, model: Model | None = None) -> CompactedState:
-    result = run(state, policy, model, OwnCompaction())
-    assert result is not None
-    return result
-
-
-def talk(turns: int, characters: int) -> list[Message]:
-    messages: list[Message] = []
-    for turn in range(turns):
-        messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))
-        messages.append(AssistantMessage(f"a{turn}", (Text("a " * (characters // 2)),)))
-    return messages
 
 
 def small_window(messages: Sequence[Message], window: int = 24_000) -> ConversationState:
@@ -253,84 +165,6 @@ def test_what_the_model_has_not_read_is_shortened_only_as_far_as_an_answer_needs
         result = compacted(state, replace(MUST_FIT, steps=steps), short)
         assert [rewrite.seq for rewrite in result.rewritten] == [27]
         assert state.budget.roomy * 0.95 < result.tokens_after <= state.budget.roomy < state.budget.limit
-
-
-# What is said of it --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("strategy", "native", "answers", "said"),
-    [
-        ("summary", None, [" "], "The model answered with an empty summary."),
-        ("summary", None, [ModelRequestError("The model is not there.")], "The model is not there."),
-        ("summary", None, ["word " * 40_000], "so it was not used."),
-        ("native", None, [SHORT], "The model's provider has no compaction of its own."),
-        ("native", OwnCompaction(error=ModelRequestError("No block came.")), [SHORT], "No block came."),
-        ("no-such", None, [SHORT], "truncate."),
-    ],
-)
-def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
-    strategy: str, native: NativeCompaction | None, answers: list[str | AgentError], said: str
-) -> None:
-    state = ConversationState.of(talk(20, 6_000), window=36_000)
-    result = run(state, replace(MUST_FIT, strategy=strategy), Model(*answers), native)
-    assert result is not None
-    assert result.strategy != strategy
-    first = result.receipt.notes[0]
-    assert first.endswith(said)
-    assert "hange" not in "".join(result.receipt.notes)
-    with pytest.raises(AgentError, match=r"history is unchanged|Nothing was changed") as caught:
-        run(state, replace(BY_HAND, strategy=strategy), Model(*answers), native)
-    assert said.rstrip(".") in str(caught.value)
-
-
-def test_only_the_first_summary_streams_where_it_has_to_be_mended() -> None:
-    invented, mended = "# Goal\nSee `src/ghost.py`.", "# Goal\nA cart, mended."
-    policy = replace(BY_HAND, verify="mend")
-    for strategy, messages in (("summary", talk(10, 2_000)), ("chunked", talk(16, 6_000))):
-        state, plain = ConversationState.of(messages, window=20_000), Model(invented)
-        run(state, BY_HAND, plain)
-        shown: list[str] = []
-        model = Model(*[invented] * len(plain.requests), mended)
-        result = run(state, policy, model, shown=shown)
-        assert result is not None
-        assert (result.strategy, result.summary) == (strategy, mended)
-        assert shown == [invented]
-        assert len(model.requests) == len(plain.requests) + 1
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None:
-    image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
-    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
-    read = [calls, ToolResult("c", (Text("line\n" * 7_000),))]
-    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 4_000), *[image] * 9, *talk(1, 2_000)]
-    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy in ("ledger", "truncate") else 8_000)),))]
-    policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
-    for tools in ((), (RECALL,)):
-        state = ConversationState.of(messages, window=40_000, tools=tools)
-        state = replace(state, turn_from=len(messages))
-        result = compacted(state, policy, Model("# Goal\n" + "word " * 3_000))
-        assert ("recall" in str((result.messages, result.summary))) == bool(tools)
-        for rewrite in result.rewritten:
-            assert ("`recall` reads entry" in str(rewrite.message)) == bool(tools)
-
-
-def test_an_image_that_leaves_the_tail_names_recall_only_where_there_is_it() -> None:
-    images = UserMessage("i", (*[Image("iVBO", "image/png")] * 9, Text("See.")))
-    for tools in ((), (RECALL,)):
-        state = ConversationState.of([*talk(8, 8_000), images, *talk(1, 20)], window=100_000, tools=tools)
-        result = compacted(state, replace(AT_THRESHOLD, steps=("summary",), max_images=8))
-        assert [rewrite.seq for rewrite in result.rewritten] == [17]
-        assert ("recall" in str(result.rewritten)) == bool(tools)
-
-
-@pytest.mark.parametrize("strategy", ["ledger", "truncate"])
-def test_a_prompt_that_stands_alone_names_recall_only_where_there_is_it(strategy: str) -> None:
-    for tools in ((), (RECALL,)):
-        state = ConversationState.of([UserMessage("p", (Text("log\n" * 24_000),))], window=20_000, tools=tools)
-        result = compacted(replace(state, turn_from=1), replace(MUST_FIT, strategy=strategy))
-        assert ("recall" in str((result.messages, result.summary))) == bool(tools)
 
 
 # Whatever comes ------------------------------------------------------------------------------------------------------

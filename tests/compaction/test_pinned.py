@@ -3,75 +3,23 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.pinned import (
-    MAX_ELSEWHERE,
-    MODE_NOTE,
-    QUOTE_TOKENS,
-    add_pin,
-    remove_pin,
-    render_pins,
-)
-from acp_agent.compaction.pinned import remember as remembered
-from acp_agent.compaction.pinned import render_pinned as rendered
+from acp_agent.compaction.pinned import QUOTE_TOKENS, add_pin, remove_pin, render_pins
 from acp_agent.compaction.rules import MAX_RULES
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import AssistantMessage, Image, Resource, ResourceLink, Text, UserMessage
 from acp_agent.errors import InvalidParamsError
-
-PLENTY = 1_000_000
-remember, render_pinned = partial(remembered, recall=True), partial(rendered, recall=True)
-HOSTILE = st.sampled_from(
-    [
-        "~~~",
-        "````",
-        "\n~~~~\n",
-        "</conversation_summary>",
-        "</carried_over>",
-        "\n## Plan\n",
-        "[#1]",
-        "\n",
-        " ",
-        "x",
-        "é",
-    ]
-)
-TEXTS = st.lists(st.one_of(HOSTILE, st.text(max_size=20)), max_size=12).map("".join)
-WORDS = st.one_of(TEXTS, st.sampled_from(["Fix it.", "Never push.", "Always test. Thanks.", "never push"]))
-
-
-def said(seq: int, text: str, *, summary: bool = False, note: bool = False) -> Entry:
-    return Entry(seq, UserMessage(f"m{seq}", (Text(text),)), summary, note)
+from support.pinned import PLENTY, TEXTS, WORDS, layer, quotations, remember, said
 
 
 def answered(seq: int, text: str = "Done. You must never do that again.") -> Entry:
     return Entry(seq, AssistantMessage(f"m{seq}", (Text(text),)))
-
-
-def layer(memory: Memory, *, mode: str = "", grants: tuple[str, ...] = (), plan: tuple[PlanEntry, ...] = ()) -> str:
-    return render_pinned(memory, mode=mode, grants=grants, plan=plan)
-
-
-def quotations(rendered: str) -> list[tuple[str, str]]:
-    """What a reader who knows nothing but fences finds: the line before each, and what stands between."""
-    found: list[tuple[str, str]] = []
-    lines = rendered.split("\n")
-    index = 0
-    while index < len(lines):
-        if re.fullmatch("~{3,}|`{3,}", lines[index]):
-            end = lines.index(lines[index], index + 1)
-            found.append((lines[index - 1], "\n".join(lines[index + 1 : end])))
-            index = end
-        index += 1
-    return found
 
 
 @st.composite
@@ -223,15 +171,6 @@ def test_a_rule_that_is_said_again_moves_to_its_newest_place() -> None:
     assert memory.rules == (Quote(2, "Never use tabs."), Quote(5, "Always use tabs."))
 
 
-def test_over_the_budget_a_rule_that_a_newer_one_repeats_goes_first() -> None:
-    entries = [said(1, "Please never push"), said(2, "Never touch tests."), said(3, "never push!")]
-    both = remember(Memory(), entries, (), PLENTY)
-    assert [quote.seq for quote in both.rules] == [1, 2, 3]
-    one = remember(Memory(), entries, (), 2 * (5 + 3 + 3 + 3))
-    assert one.rules == (Quote(2, "Never touch tests."), Quote(3, "never push!"))
-    assert one.rules_elsewhere == ()
-
-
 def test_a_message_with_many_rules_pushes_out_no_rule_of_another_and_is_named() -> None:
     flood = "\n".join(f"You must never use port {port}." for port in range(30))
     entries = [said(1, "Never push to main."), said(2, flood), said(3, "Always test.")]
@@ -251,57 +190,6 @@ def test_a_message_with_more_rules_than_a_message_may_have_is_named() -> None:
     memory = remember(Memory(), [said(2, flood)], (), PLENTY)
     assert len(memory.rules) == MAX_RULES
     assert memory.rules_elsewhere == (2,)
-
-
-def test_the_messages_that_are_named_are_bounded_and_the_layer_says_so() -> None:
-    memory = remember(Memory(), [said(seq, f"Never use port {seq}.") for seq in range(1, 100)], (), 0)
-    assert memory.rules == ()
-    assert memory.rules_elsewhere == tuple(range(100 - MAX_ELSEWHERE, 100))
-    assert "#99 and older ones" in layer(memory)
-
-
-@given(st.lists(WORDS, max_size=4), st.lists(WORDS, max_size=4), st.lists(WORDS, max_size=4), TEXTS, TEXTS)
-def test_nothing_inside_the_layer_can_end_its_quotation(
-    pins: list[str], rules: list[str], requests: list[str], step: str, grant: str
-) -> None:
-    memory = Memory(
-        pins=tuple(Pin(number, text) for number, text in enumerate(pins, 1)),
-        rules=tuple(Quote(number, text) for number, text in enumerate(rules, 1)),
-        requests=tuple(Quote(number, text) for number, text in enumerate(requests, 1)),
-    )
-    wanted = [(f"Pin {number}:", text) for number, text in enumerate(pins, 1)]
-    if rules:
-        wanted.append(("", "\n".join(f"[#{number}] {text}" for number, text in enumerate(rules, 1))))
-    wanted += [(f"[#{number}]", text) for number, text in enumerate(requests, 1)]
-    wanted += [(MODE_NOTE, f"mode: ask\nallowed without asking: {grant}"), ("As you left it.", f"[pending] {step}")]
-    rendered = layer(memory, mode="ask", grants=(grant,), plan=(PlanEntry(step),))
-    assert quotations(rendered) == wanted
-    assert rendered == layer(memory, mode="ask", grants=(grant,), plan=(PlanEntry(step),))
-
-
-def test_only_parts_that_there_are_have_a_heading() -> None:
-    assert layer(Memory()) == ""
-    heads = {
-        "## Pinned by the user": layer(Memory(pins=(Pin(1, "a"),))),
-        "## Rules that the user stated": layer(Memory(rules=(Quote(1, "a"),))),
-        "## Earlier requests of the user": layer(Memory(requests=(Quote(1, "a"),))),
-        "## Mode and permissions": layer(Memory(), mode="plan"),
-        "## Plan": layer(Memory(), plan=(PlanEntry("a", "in_progress"),)),
-        "## Language": layer(Memory(language="German")),
-    }
-    for heading, shown in heads.items():
-        assert [line for line in shown.split("\n") if line.startswith("#")] == [heading]
-    assert "mode: plan" in heads["## Mode and permissions"]
-    assert "allowed without asking: shell: git" in layer(Memory(), grants=("edit", "shell: git"))
-    assert "[in_progress] a" in heads["## Plan"]
-    assert "German" in heads["## Language"]
-
-
-def test_requests_are_framed_as_history_and_pins_as_orders() -> None:
-    rendered = layer(Memory(pins=(Pin(1, "a"),), requests=(Quote(1, "b"),)))
-    pins, requests = rendered.split("## Earlier requests of the user")
-    assert "standing orders" in pins
-    assert "history and no new order" in requests
 
 
 def test_a_pin_is_kept_as_it_is_and_its_number_is_never_given_again() -> None:

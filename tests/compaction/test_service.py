@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
-import anyio
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,99 +12,14 @@ from hypothesis import strategies as st
 from acp_agent.compaction.calls import MAX_REQUESTS
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategies import by_name, installed_strategies
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.triggers import Limits
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Image,
-    Message,
-    StopReason,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-    UserMessage,
-)
-from acp_agent.errors import (
-    AgentError,
-    CompactionError,
-    ContextOverflowError,
-    ModelRequestError,
-    ModelStreamError,
-    ModelUnavailableError,
-)
-from acp_agent.llm.provider import (
-    Answered,
-    Compacted,
-    ModelEvent,
-    ModelRequest,
-    NativeCompaction,
-    Retrying,
-    TextDelta,
-)
-
-WINDOW = 20_000
-BY_HAND = CompactionPolicy("Summarise.")
-AT_THRESHOLD = replace(BY_HAND, by_hand=False)
-MUST_FIT = replace(AT_THRESHOLD, must_fit=True)
-Move = Callable[[ModelRequest], ModelEvent | list[ModelEvent]]
-
-
-def answered(*parts: AssistantPart, stop: StopReason = "end_turn") -> Answered:
-    return Answered(parts, stop, Usage(10, 5))
-
-
-def fails(error: AgentError) -> Move:
-    def move(_: ModelRequest) -> ModelEvent:
-        raise error
-
-    return move
-
-
-MOVES: dict[str, Move] = {
-    "summary": lambda _: [TextDelta("# Goal"), answered(Text("# Goal\nA cart."))],
-    "empty": lambda _: answered(),
-    "blank": lambda _: answered(Text(" \n")),
-    "thinking": lambda _: answered(Thinking("Hm.")),
-    "cut off": lambda _: answered(Text("# Go"), stop="max_tokens"),
-    "full": lambda _: answered(Text("# Go"), stop="context_overflow"),
-    "refusal": lambda _: answered(Text("No."), stop="refusal"),
-    "calls": lambda _: answered(ToolCall("c", "read"), stop="tool_use"),
-    "large": lambda request: answered(Text("word " * request.max_output_tokens)),
-    "larger than all": lambda _: answered(Text("word " * 40_000)),
-    "overflow": fails(ContextOverflowError("too long")),
-    "down": fails(ModelUnavailableError("down")),
-    "refused": fails(ModelRequestError("no")),
-    "dropped": fails(ModelStreamError("lost", partial=True)),
-    "retries, then calls": lambda _: [
-        *[Retrying("down", 0.0, 1)] * 6,
-        answered(ToolCall("c", "read"), stop="tool_use"),
-    ],
-    "retries, then summary": lambda _: [*[Retrying("down", 0.0, 1)] * 2, answered(Text("# Goal\nA cart."))],
-    "retries": lambda _: [*[Retrying("down", 0.0, 1)] * 6, answered(Text("# Goal\nA cart."))],
-}
-
-
-class Model:
-    """Plays moves, the last one for ever; counts what reaches the wire, retries included."""
-
-    def __init__(self, moves: list[str]) -> None:
-        self.moves = moves
-        self.wire = 0
-        self.requests: list[ModelRequest] = []
-
-    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        self.wire += 1
-        self.requests.append(request)
-        move = self.moves.pop(0) if len(self.moves) > 1 else self.moves[0]
-        events = MOVES[move](request)
-        for event in events if isinstance(events, list) else [events]:
-            yield event
-            self.wire += isinstance(event, Retrying)
+from acp_agent.conversation.messages import AssistantMessage, Image, Message, Text, ToolResult, UserMessage
+from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
+from acp_agent.llm.provider import Compacted, ModelRequest
+from support.ladder import AT_THRESHOLD, BY_HAND, MOVES, MUST_FIT, WINDOW, Model, answered, history, run, state_of
 
 
 class DownToo:
@@ -117,35 +31,6 @@ class DownToo:
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
     ) -> Compacted:
         raise ModelUnavailableError("down")
-
-
-def run(
-    state: ConversationState,
-    policy: CompactionPolicy,
-    model: Model,
-    service: CompactionService | None = None,
-    native: NativeCompaction | None = None,
-) -> CompactedState | None:
-    async def compact() -> CompactedState | None:
-        return await (service or CompactionService())(state, policy, model, native=native)
-
-    return anyio.run(compact)
-
-
-def history(turns: int, characters: int, results: int = 0) -> list[Message]:
-    """Turns of a question, maybe a result of a tool, and an answer of so many characters."""
-    messages: list[Message] = []
-    for turn in range(turns):
-        messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))
-        if results:
-            messages.append(AssistantMessage(f"c{turn}", (ToolCall(f"c{turn}", "read", {"path": f"{turn}.txt"}),)))
-            messages.append(ToolResult(f"c{turn}", (Text("r" * results),)))
-        messages.append(AssistantMessage(f"a{turn}", (Text("a" * characters),)))
-    return messages
-
-
-def state_of(messages: list[Message], used: int | None = None, window: int = WINDOW) -> ConversationState:
-    return ConversationState.of(messages, window=window, used=used)
 
 
 @settings(max_examples=150, deadline=None)
@@ -211,70 +96,6 @@ def test_a_summary_is_used_only_if_the_conversation_is_shorter_with_it(
         return
     assert result is not None
     assert estimate_messages(result.messages) < before
-
-
-def test_the_request_is_not_made_where_it_cannot_fit_and_the_parts_are() -> None:
-    state = state_of(history(30, 4_000))
-    assert state.budget.used > WINDOW
-    model = Model(["summary"])
-    result = run(state, BY_HAND, model)
-    assert result is not None
-    assert result.strategy == "chunked"
-    assert 2 <= len(model.requests) <= 6
-    for request in model.requests:
-        assert len(request.messages) == 1
-        assert estimate_messages(request.messages) + request.max_output_tokens < WINDOW
-
-
-def test_a_summary_so_far_that_is_longer_than_allowed_is_shortened_so_that_the_next_part_fits() -> None:
-    model = Model(["larger than all", "summary"])
-    result = run(state_of(history(30, 4_000)), BY_HAND, model)
-    assert result is not None
-    assert result.strategy == "chunked"
-    assert len(model.requests) > 1
-    for request in model.requests:
-        assert estimate_messages(request.messages) + request.max_output_tokens < WINDOW
-    assert "word word" in str(model.requests[1].messages)
-
-
-def test_parts_fit_the_window_as_the_provider_counts_where_it_counts_more_than_we_do() -> None:
-    messages, counts = history(30, 4_000), 2.5
-    state = state_of(messages, used=round(counts * estimate_messages(messages)))
-    # Each summary so far is as long as it may be.
-    model = Model(["large"])
-    result = run(state, BY_HAND, model)
-    assert result is not None
-    assert result.strategy == "chunked"
-    assert len(model.requests) > 1
-    for request in model.requests:
-        assert counts * estimate_messages(request.messages) + request.max_output_tokens < WINDOW
-
-
-def test_parts_that_are_refused_are_made_smaller_once() -> None:
-    model = Model(["overflow", "overflow", "summary"])
-    result = run(state_of(history(12, 4_000)), BY_HAND, model)
-    assert result is not None
-    whole, large, small, *_ = [estimate_messages(request.messages) for request in model.requests]
-    assert whole > large > small * 1.5
-
-
-@pytest.mark.parametrize("policy", [BY_HAND, MUST_FIT])
-def test_parts_that_were_refused_are_made_of_as_many_requests_as_are_left(policy: CompactionPolicy) -> None:
-    # So many short messages that the oldest parts have to be left out, however short each message is made.
-    state = state_of(history(500, 380), window=WINDOW)
-    model = Model(["retries, then summary", *["summary"] * 4, "overflow", "summary"])
-    result = run(state, policy, model)
-    assert result is not None
-    assert (result.strategy, model.wire) == ("chunked", MAX_REQUESTS)
-    assert "summarised in 4 parts" in result.receipt.notes
-    assert any("oldest part" in note for note in result.receipt.notes)
-
-
-def test_a_summary_takes_six_parts_at_most_so_that_requests_are_left() -> None:
-    model = Model(["summary"])
-    result = run(state_of(history(500, 380)), BY_HAND, model)
-    assert result is not None
-    assert (result.strategy, model.wire) == ("chunked", 6)
 
 
 def test_a_provider_that_is_down_is_not_asked_once_more() -> None:

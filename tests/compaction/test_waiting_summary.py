@@ -11,34 +11,30 @@ from typing import Any
 import anyio
 import pytest
 
-from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, WINDOW, Desk, desk, held
+from support.background import (
+    LONG,
+    OTHER,
+    OUT_OF_ROOM,
+    PREPARE,
+    STATES,
+    SUMMARY,
+    THRESHOLD,
+    WINDOW,
+    Desk,
+    desk,
+    held,
+    live,
+    prepared,
+)
 from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, Usage
 from support.stored import wait_logged
-from support.terminal import run_command
 
-OTHER = "# Goal\nSomebody else's."
 SMALL = {
     "models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small-test": {"context_window": 13_000}},
 }
-STATES = ["ready", "running"]
-
-
-async def prepared(it: Desk, hold: anyio.Event, state: str = "ready", used: int = PREPARE + 50) -> None:
-    """A turn behind which a summary is ready, or being written."""
-    await it.filled()
-    await it.prompt("Two?", Reply("Second answer.", usage=Usage(used, 5)))
-    await it.server.wait_held()
-    if state == "ready":
-        hold.set()
-        await it.ready()
-
-
-def live(it: Desk) -> dict[str, Any]:
-    """The newest request that asked for no summary."""
-    return next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body))
 
 
 def whole(it: Desk) -> list[str]:
@@ -135,84 +131,6 @@ async def test_by_hand_what_the_old_model_has_written_is_used_and_what_it_still_
         assert compaction.text == (SUMMARY if state == "ready" else OTHER)
         asked = [call.body["model"] for call in it.server.calls if is_summary_request(call.body)]
         assert asked == ["gpt-test", *(["claude-test"] if state == "running" else [])]
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("who", ["an agent", "a terminal"])
-async def test_what_another_process_compacted_meanwhile_is_gone_on_with(tmp_path: Path, who: str, state: str) -> None:
-    summary, hold = held(usage=Usage(500, 50))
-    async with desk(tmp_path, summary, Reply(OTHER)) as it:
-        await prepared(it, hold, state)
-        if who == "a terminal":
-            ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
-            assert ran.code == 0, ran.err
-        else:
-            async with connected_agent(home=tmp_path, env=it.env, capabilities=ZED_BETA) as other:
-                await other.resume(it.session, tmp_path)
-                await other.prompt(it.session, "/compact")
-                assert [shown.statuses for shown in shown_compactions(other)] == [["in_progress", "completed"]]
-        it.summaries = [held()[0]]
-        await it.prompt("Three?", Reply("Third answer."))
-        # One swap, the other process's: the summary of what it has replaced is used nowhere.
-        assert it.logged().count("context_swapped") == 1
-        assert shown_compactions(it.agent) == []
-        assert OTHER in said(messages(live(it))[0])
-        assert not it.server.calls[-1].mentions(SUMMARY)
-        assert it.logged().count("summary_dropped") == (state == "ready")
-        if state == "running":
-            await it.server.wait_aborted()
-
-
-async def test_what_another_process_made_worthless_is_given_up_before_the_next_answer(tmp_path: Path) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary, Reply(OTHER)) as it:
-        await prepared(it, hold, "running")
-        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
-        assert ran.code == 0, ran.err
-        pause = anyio.Event()
-        it.answers = [Reply(["Third ", "answer."], hold=pause, hold_after=1)]
-        turn = await it.agent.start_prompt(it.session, "Three?")
-        await it.server.wait_held(2)
-        # Not at the end of the turn: until then it would be paid for, and keep another one from being begun.
-        await it.server.wait_aborted()
-        pause.set()
-        assert await turn.result() == {"stopReason": "end_turn"}
-
-
-async def test_by_hand_nobody_waits_for_what_another_process_made_worthless(tmp_path: Path) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary, Reply(OTHER), Reply("# Goal\nA third one.")) as it:
-        await prepared(it, hold, "running")
-        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
-        assert ran.code == 0, ran.err
-        # It never comes to its end.
-        await it.prompt("/compact")
-        await it.server.wait_aborted()
-        assert SUMMARY not in [shown.text for shown in shown_compactions(it.agent)]
-
-
-async def test_a_turn_that_another_process_compacts_under_ends_once_and_its_summary_is_not_spliced(
-    tmp_path: Path,
-) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary, Reply(OTHER)) as it:
-        await it.filled()
-        pause = anyio.Event()
-        it.answers = [Reply(["Second ", "answer."], hold=pause, hold_after=1)]
-        turn = await it.agent.start_prompt(it.session, "Two?")
-        await it.server.wait_held(2)
-        hold.set()
-        await it.server.wait_finished(2)
-        ran = await run_command(tmp_path, "compact", "-c", it.session, env=it.env)
-        assert ran.code == 0, ran.err
-        pause.set()
-        with pytest.raises(AgentError, match="Another process has worked on this session"):
-            await turn.result()
-        it.summaries = [held()[0]]
-        await it.prompt("Three?", Reply("Third answer."))
-        assert it.logged().count("context_swapped") == 1
-        assert shown_compactions(it.agent) == []
-        assert OTHER in said(messages(live(it))[0])
 
 
 async def test_an_undo_after_further_prompts_brings_back_all_that_a_spliced_summary_replaced(tmp_path: Path) -> None:

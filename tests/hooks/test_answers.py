@@ -14,7 +14,6 @@ from acp_agent.conversation.messages import (
     AssistantMessage,
     Image,
     JsonObject,
-    JsonValue,
     Message,
     Text,
     ToolCall,
@@ -23,46 +22,13 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import HookError
 from acp_agent.hooks.answers import as_answer, read_answer, read_outcome
-from acp_agent.hooks.claude import with_its_keys, with_our_keys
-from acp_agent.hooks.events import (
-    AfterToolCall,
-    AgentStop,
-    BeforeToolCall,
-    HookEvent,
-    Moment,
-    SessionStart,
-    UserMessageSend,
-)
+from acp_agent.hooks.events import BeforeToolCall, HookEvent, SessionStart, UserMessageSend
 from acp_agent.hooks.messages import as_json
-from acp_agent.hooks.outcomes import (
-    NOTHING,
-    Action,
-    Compact,
-    Continue,
-    Decision,
-    Defer,
-    Outcome,
-    Replace,
-    Summarize,
-)
+from acp_agent.hooks.outcomes import NOTHING, Action, Compact, Continue, Decision, Defer, Outcome, Replace, Summarize
+from support.hook_answers import AT, JSON, OBJECTS, STOP, read, specific
 
-
-async def transcript() -> str:
-    return "/nowhere"
-
-
-AT = Moment("s", "/shop", transcript)
-STOP = AgentStop(AT, "Done.")
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls", "timeout": 3})
 PROMPT = UserMessageSend(AT, "Hello")
-
-
-def read(answer: object, event: HookEvent = STOP) -> Outcome:
-    return read_answer(event, json.dumps(answer))
-
-
-def specific(**keys: object) -> dict[str, object]:
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **keys}}
 
 
 BLOCKED = Outcome(Decision("block", "No."))
@@ -262,14 +228,6 @@ def bare(messages: tuple[Message, ...]) -> list[object]:
 
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(str.strip)
-JSON: st.SearchStrategy[JsonValue] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
-    max_leaves=5,
-)
-OBJECTS: st.SearchStrategy[JsonObject] = st.dictionaries(
-    st.sampled_from(["command", "path", "file_path", "query", "x"]), JSON, max_size=3
-)
 TEXTS = WORDS.map(Text)
 IMAGES = st.just(Image("aGk=", "image/png"))
 
@@ -345,67 +303,3 @@ def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
     for text in ('{"a":' + "[" * 100_000, '{"tool_output":' + "[" * 900 + "]" * 900 + "}"):
         with suppress(HookError):
             assert isinstance(read_answer(STOP, text), Outcome)
-
-
-# --- a tool's arguments in both dialects ---
-
-
-def edit(*pairs: tuple[str, str]) -> JsonObject:
-    return {"path": "src/a.py", "edits": [{"old_text": old, "new_text": new} for old, new in pairs]}
-
-
-def answered(event: BeforeToolCall, **changes: object) -> JsonObject | None:
-    sent = with_its_keys(event.tool, event.input, event.at.cwd)
-    return read(specific(updatedInput={**sent, **changes}), event).tool_input
-
-
-def test_paths_and_edits_are_told_in_claude_codes_words_as_well() -> None:
-    assert with_its_keys("read", {"path": "a.py", "limit": 3}, "/shop") == {
-        "path": "a.py",
-        "file_path": "/shop/a.py",
-        "limit": 3,
-    }
-    both = with_its_keys("edit", edit(("a", "b"), ("c", "d")), "/shop")
-    assert (both["file_path"], both["old_string"], both["new_string"]) == ("/shop/src/a.py", "a\nc", "b\nd")
-    assert with_its_keys("shell", {"command": "ls"}, "/shop") == {"command": "ls"}
-    assert with_its_keys("read", {"path": "~/x"}, "/shop")["file_path"] != "/shop/~/x"
-    assert with_its_keys("read", {"path": "file:///etc/a%20b"}, "/shop")["file_path"] == "/etc/a b"
-
-
-def test_of_two_keys_for_one_thing_the_one_that_the_hook_changed_holds() -> None:
-    event = BeforeToolCall(AT, "c", "write", {"path": "a", "content": "x"})
-    assert answered(event) is None
-    assert answered(event, file_path="/tmp/b") == {"path": "/tmp/b", "content": "x"}
-    assert answered(event, path="b") == {"path": "b", "content": "x"}
-    assert read({"tool_input": {"file_path": "/b", "content": "y"}}, event).tool_input == {"path": "/b", "content": "y"}
-
-
-def test_one_edit_may_be_changed_by_either_keys_and_several_only_by_ours() -> None:
-    one = BeforeToolCall(AT, "c", "edit", edit(("a", "b")))
-    assert answered(one) is None
-    changed = answered(one, new_string="B")
-    assert changed == {"path": "src/a.py", "edits": [{"old_text": "a", "new_text": "B", "replace_all": False}]}
-    theirs: JsonObject = {"file_path": "/x", "old_string": "o", "new_string": "n"}
-    assert read(specific(updatedInput=theirs), one).tool_input == {
-        "path": "/x",
-        "edits": [{"old_text": "o", "new_text": "n"}],
-    }
-    two = BeforeToolCall(AT, "c", "edit", edit(("a", "b"), ("c", "d")))
-    assert answered(two) is None
-    assert answered(two, edits=[{"old_string": "a", "new_string": "B"}]) == edit(("a", "B"))
-    with pytest.raises(HookError, match="a call with 2 edits; answer with `edits`"):
-        answered(two, new_string="B")
-
-
-@given(st.sampled_from(["read", "write", "edit", "shell", "grep", "plan", "recall"]), OBJECTS)
-def test_arguments_that_a_hook_gives_back_unchanged_are_unchanged(tool: str, arguments: JsonObject) -> None:
-    arguments = {key: value for key, value in arguments.items() if key != "file_path"}
-    if tool == "edit":
-        arguments["edits"] = [{"old_text": "a", "new_text": "b"}]
-    assert with_our_keys(tool, with_its_keys(tool, arguments, "/shop"), arguments, "/shop") == arguments
-
-
-def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> None:
-    after = AfterToolCall(AT, "c", "shell", {"command": "ls"}, (Text("a"),))
-    assert read(specific(updatedToolOutput={"stdout": "b", "stderr": "c"}), after).tool_output == "b\nc"
-    assert read(specific(updatedToolOutput={"count": 3}), after).tool_output == '{"count": 3}'

@@ -31,6 +31,9 @@ WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 LONG = "The cart adds prices. " * 900
 PREPARE, THRESHOLD, OUT_OF_ROOM = 11_000, 12_500, 14_400
 SUMMARY = "# Goal\nA cart."
+OTHER = "# Goal\nSomebody else's."
+STATES = ["ready", "running"]
+"""Of a summary that is prepared."""
 
 
 @dataclass(slots=True)
@@ -120,3 +123,18 @@ def held(text: str = SUMMARY, *, usage: Usage | None = None) -> tuple[Reply, any
     """A summary that stops in its middle until the event is set."""
     hold = anyio.Event()
     return Reply([text[:3], text[3:]], hold=hold, hold_after=1, usage=usage), hold
+
+
+async def prepared(it: Desk, hold: anyio.Event, state: str = "ready", used: int = PREPARE + 50) -> None:
+    """A turn behind which a summary is ready, or being written."""
+    await it.filled()
+    await it.prompt("Two?", Reply("Second answer.", usage=Usage(used, 5)))
+    await it.server.wait_held()
+    if state == "ready":
+        hold.set()
+        await it.ready()
+
+
+def live(it: Desk) -> dict[str, Any]:
+    """The newest request that asked for no summary."""
+    return next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body))

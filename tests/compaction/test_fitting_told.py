@@ -1,0 +1,91 @@
+"""What is said where a compaction has to fit: in its receipt, to the model, and while it streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from acp_agent.compaction import ConversationState
+from acp_agent.conversation.messages import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.errors import AgentError, ModelRequestError
+from acp_agent.llm.provider import NativeCompaction, ToolDefinition
+from support.ladder import AT_THRESHOLD, BY_HAND, MUST_FIT
+from support.small_windows import SHORT, STRATEGIES, Model, OwnCompaction, compacted, run, talk
+
+RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "native", "answers", "said"),
+    [
+        ("summary", None, [" "], "The model answered with an empty summary."),
+        ("summary", None, [ModelRequestError("The model is not there.")], "The model is not there."),
+        ("summary", None, ["word " * 40_000], "so it was not used."),
+        ("native", None, [SHORT], "The model's provider has no compaction of its own."),
+        ("native", OwnCompaction(error=ModelRequestError("No block came.")), [SHORT], "No block came."),
+        ("no-such", None, [SHORT], "truncate."),
+    ],
+)
+def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
+    strategy: str, native: NativeCompaction | None, answers: list[str | AgentError], said: str
+) -> None:
+    state = ConversationState.of(talk(20, 6_000), window=36_000)
+    result = run(state, replace(MUST_FIT, strategy=strategy), Model(*answers), native)
+    assert result is not None
+    assert result.strategy != strategy
+    first = result.receipt.notes[0]
+    assert first.endswith(said)
+    assert "hange" not in "".join(result.receipt.notes)
+    with pytest.raises(AgentError, match=r"history is unchanged|Nothing was changed") as caught:
+        run(state, replace(BY_HAND, strategy=strategy), Model(*answers), native)
+    assert said.rstrip(".") in str(caught.value)
+
+
+def test_only_the_first_summary_streams_where_it_has_to_be_mended() -> None:
+    invented, mended = "# Goal\nSee `src/ghost.py`.", "# Goal\nA cart, mended."
+    policy = replace(BY_HAND, verify="mend")
+    for strategy, messages in (("summary", talk(10, 2_000)), ("chunked", talk(16, 6_000))):
+        state, plain = ConversationState.of(messages, window=20_000), Model(invented)
+        run(state, BY_HAND, plain)
+        shown: list[str] = []
+        model = Model(*[invented] * len(plain.requests), mended)
+        result = run(state, policy, model, shown=shown)
+        assert result is not None
+        assert (result.strategy, result.summary) == (strategy, mended)
+        assert shown == [invented]
+        assert len(model.requests) == len(plain.requests) + 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None:
+    image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
+    calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
+    read = [calls, ToolResult("c", (Text("line\n" * 7_000),))]
+    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 4_000), *[image] * 9, *talk(1, 2_000)]
+    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy in ("ledger", "truncate") else 8_000)),))]
+    policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of(messages, window=40_000, tools=tools)
+        state = replace(state, turn_from=len(messages))
+        result = compacted(state, policy, Model("# Goal\n" + "word " * 3_000))
+        assert ("recall" in str((result.messages, result.summary))) == bool(tools)
+        for rewrite in result.rewritten:
+            assert ("`recall` reads entry" in str(rewrite.message)) == bool(tools)
+
+
+def test_an_image_that_leaves_the_tail_names_recall_only_where_there_is_it() -> None:
+    images = UserMessage("i", (*[Image("iVBO", "image/png")] * 9, Text("See.")))
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of([*talk(8, 8_000), images, *talk(1, 20)], window=100_000, tools=tools)
+        result = compacted(state, replace(AT_THRESHOLD, steps=("summary",), max_images=8))
+        assert [rewrite.seq for rewrite in result.rewritten] == [17]
+        assert ("recall" in str(result.rewritten)) == bool(tools)
+
+
+@pytest.mark.parametrize("strategy", ["ledger", "truncate"])
+def test_a_prompt_that_stands_alone_names_recall_only_where_there_is_it(strategy: str) -> None:
+    for tools in ((), (RECALL,)):
+        state = ConversationState.of([UserMessage("p", (Text("log\n" * 24_000),))], window=20_000, tools=tools)
+        result = compacted(replace(state, turn_from=1), replace(MUST_FIT, strategy=strategy))
+        assert ("recall" in str((result.messages, result.summary))) == bool(tools)

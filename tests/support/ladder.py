@@ -1,0 +1,128 @@
+"""A service, a model that answers by moves, and conversations of any size."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+
+import anyio
+
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from acp_agent.errors import (
+    AgentError,
+    ContextOverflowError,
+    ModelRequestError,
+    ModelStreamError,
+    ModelUnavailableError,
+)
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
+
+WINDOW = 20_000
+BY_HAND = CompactionPolicy("Summarise.")
+AT_THRESHOLD = replace(BY_HAND, by_hand=False)
+MUST_FIT = replace(AT_THRESHOLD, must_fit=True)
+Move = Callable[[ModelRequest], ModelEvent | list[ModelEvent]]
+
+
+def answered(*parts: AssistantPart, stop: StopReason = "end_turn") -> Answered:
+    """The end of an answer of these parts."""
+    return Answered(parts, stop, Usage(10, 5))
+
+
+def fails(error: AgentError) -> Move:
+    """The move that is this failure."""
+
+    def move(_: ModelRequest) -> ModelEvent:
+        raise error
+
+    return move
+
+
+MOVES: dict[str, Move] = {
+    "summary": lambda _: [TextDelta("# Goal"), answered(Text("# Goal\nA cart."))],
+    "empty": lambda _: answered(),
+    "blank": lambda _: answered(Text(" \n")),
+    "thinking": lambda _: answered(Thinking("Hm.")),
+    "cut off": lambda _: answered(Text("# Go"), stop="max_tokens"),
+    "full": lambda _: answered(Text("# Go"), stop="context_overflow"),
+    "refusal": lambda _: answered(Text("No."), stop="refusal"),
+    "calls": lambda _: answered(ToolCall("c", "read"), stop="tool_use"),
+    "large": lambda request: answered(Text("word " * request.max_output_tokens)),
+    "larger than all": lambda _: answered(Text("word " * 40_000)),
+    "overflow": fails(ContextOverflowError("too long")),
+    "down": fails(ModelUnavailableError("down")),
+    "refused": fails(ModelRequestError("no")),
+    "dropped": fails(ModelStreamError("lost", partial=True)),
+    "retries, then calls": lambda _: [
+        *[Retrying("down", 0.0, 1)] * 6,
+        answered(ToolCall("c", "read"), stop="tool_use"),
+    ],
+    "retries, then summary": lambda _: [*[Retrying("down", 0.0, 1)] * 2, answered(Text("# Goal\nA cart."))],
+    "retries": lambda _: [*[Retrying("down", 0.0, 1)] * 6, answered(Text("# Goal\nA cart."))],
+}
+
+
+class Model:
+    """Plays moves, the last one for ever; counts what reaches the wire, retries included."""
+
+    def __init__(self, moves: list[str]) -> None:
+        self.moves = moves
+        self.wire = 0
+        self.requests: list[ModelRequest] = []
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.wire += 1
+        self.requests.append(request)
+        move = self.moves.pop(0) if len(self.moves) > 1 else self.moves[0]
+        events = MOVES[move](request)
+        for event in events if isinstance(events, list) else [events]:
+            yield event
+            self.wire += isinstance(event, Retrying)
+
+
+def run(
+    state: ConversationState,
+    policy: CompactionPolicy,
+    model: Model,
+    service: CompactionService | None = None,
+    native: NativeCompaction | None = None,
+) -> CompactedState | None:
+    """What the service makes of a conversation, maybe nothing."""
+
+    async def compact() -> CompactedState | None:
+        return await (service or CompactionService())(state, policy, model, native=native)
+
+    return anyio.run(compact)
+
+
+def history(turns: int, characters: int, results: int = 0) -> list[Message]:
+    """Turns of a question, maybe a result of a tool, and an answer of so many characters."""
+    messages: list[Message] = []
+    for turn in range(turns):
+        messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))
+        if results:
+            messages.append(AssistantMessage(f"c{turn}", (ToolCall(f"c{turn}", "read", {"path": f"{turn}.txt"}),)))
+            messages.append(ToolResult(f"c{turn}", (Text("r" * results),)))
+        messages.append(AssistantMessage(f"a{turn}", (Text("a" * characters),)))
+    return messages
+
+
+def state_of(messages: list[Message], used: int | None = None, window: int = WINDOW) -> ConversationState:
+    """The conversation in a window of so many tokens.
+
+    :param used: tokens of it, by the provider's count.
+    """
+    return ConversationState.of(messages, window=window, used=used)

@@ -1,0 +1,122 @@
+"""A history that is compacted in an agent, by the strategy that is chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from support.client import ROOT
+from support.models import MODELS, Reply, ToolCall
+from support.stage import Stage, stage
+
+MODEL = f"anthropic/{MODELS['anthropic']}"
+WINDOW = 20_000
+FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 100}
+READS = [Reply(tool_calls=[ToolCall("read", {"path": name})]) for name in FILES]
+"""Two files of 5,000 and 600 tokens; the tail holds 4,000."""
+HISTORY = [READS[0], Reply("Read the old one."), READS[1], Reply("Read the new one.")]
+RECIPE = """\
+---
+name: compact
+allowed_tools: []
+hooks:
+  turn_end: {{handler: swap_context, once: true}}
+compaction:
+  strategy: {}
+---
+Write the summary, said the user's own recipe.
+"""
+PLUGIN = """\
+from acp_agent.compaction import Draft, Task
+
+class Headlines:
+    name = "headlines"
+
+    async def draft(self, task: Task) -> Draft | None:
+        cut = task.cut(0)
+        if cut is None:
+            return None
+        return Draft(cut, f"Headlines of {len(cut.summarised)} messages.")
+
+class Asking:
+    name = "asking"
+
+    async def draft(self, task: Task) -> Draft | None:
+        cut = task.cut(0)
+        if cut is None:
+            return None
+        answer = await task.calls.ask(task.state.request)
+        return Draft(cut, f"The model says: {answer.parts[0].text[:4]}")
+
+class Thief:
+    name = "summary"
+
+    async def draft(self, task: Task) -> Draft | None:
+        return None
+
+def broken():
+    raise RuntimeError("no headlines today")
+"""
+ENTRY_POINTS = """\
+[acp_agent.compaction_strategies]
+headlines = {module}:Headlines
+asking = {module}:Asking
+thief = {module}:Thief
+broken = {module}:broken
+missing = {module}_that_is_not_there:Strategy
+"""
+
+
+def config(**compaction: Any) -> dict[str, Any]:
+    """The user's file; nothing is prepared in the background."""
+    return {"compaction": {"prepare": False, **compaction}}
+
+
+def install(folder: Path, module: str = "headline_strategy", text: str = PLUGIN) -> dict[str, str | None]:
+    """An installed package as Python finds it: a module and its metadata in a folder of the path.
+
+    :returns: the environment that has it.
+    """
+    metadata = folder / f"{module}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / f"{module}.py").write_text(text)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS.format(module=module))
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+
+
+def in_the_file(strategy: str) -> dict[str, Any]:
+    """The user's file with this strategy for every model."""
+    return config(strategy=strategy)
+
+
+def in_the_model(strategy: str) -> dict[str, Any]:
+    """The same with this strategy for the model that is asked."""
+    return config(strategy="summary") | {"models": {MODEL: {"compaction": {"strategy": strategy}}}}
+
+
+def put(tmp_path: Path, recipe: str) -> Path:
+    """Make this text the user's own recipe."""
+    state = tmp_path / "home" / "state"
+    (state / "recipes").mkdir(parents=True, mode=0o700)
+    state.chmod(0o700)
+    (state / "recipes" / "compact.md").write_text(recipe)
+    return state / "recipes" / "compact.md"
+
+
+@asynccontextmanager
+async def compacted(
+    tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
+) -> AsyncIterator[Stage]:
+    """A session that has read two files and was then compacted by hand."""
+    if recipe:
+        put(tmp_path, recipe)
+    window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
+    async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window, dialect="anthropic") as it:
+        await it.prompt("Read the old file")
+        await it.prompt("Read the new file")
+        await it.prompt("/compact")
+        yield it
