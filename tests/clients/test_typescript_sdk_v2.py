@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,12 @@ from typing import Any
 import anyio
 
 from support.models import Reply, ToolCall, model_server
-from support.npm import NPM_FOLDER, node, npm_package
+from support.npm import npm_package
 from support.repo import BUG, FIX, make_repo
+from support.typescript import kinds, of, said, statuses, talk
 
 TOLD = " The total is the sum of price and quantity." * 100
 SUMMARY = ["## Goal and requirements\n", "`Cart.total` was repaired; prices are whole cents."]
-TIME_LIMIT = 50
-SEARCH_PATH = os.environ.get("PATH", os.defpath)
-CHECKOUT = Path(__file__).parents[2]
 
 
 async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk_accepts(tmp_path: Path) -> None:
@@ -39,7 +35,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     ]
 
     async with model_server(script) as server:
-        facts = await talk(repo.path, server.env("openai"), tmp_path)
+        facts = await talk("acp_client_v2.mjs", repo.path, server.env("openai"), tmp_path)
         after_replay, after_resume = (json.dumps(call.body["input"]) for call in server.calls[-2:])
 
     assert facts["problems"] == []
@@ -111,50 +107,6 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     assert facts["resumedAfterDelete"] == {"code": -32002}
 
 
-async def talk(directory: Path, env: dict[str, str], home: Path) -> dict[str, Any]:
-    """Run the client, and return what it saw."""
-    agent = [sys.executable, "-m", "acp_agent"]
-    with anyio.fail_after(TIME_LIMIT):
-        done = await anyio.run_process(
-            [node(), NPM_FOLDER / "acp_client_v2.mjs", str(directory), "shop/cart.py", *agent],
-            env={
-                "PATH": SEARCH_PATH,
-                "HOME": str(home),
-                "PYTHONPATH": str(CHECKOUT),
-                "ACP_AGENT_HOME": str(home / "state"),
-                **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-                **env,
-            },
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stderr == b""
-    return json.loads(done.stdout)
-
-
-def of(updates: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The updates of one kind."""
-    return [update for update in updates if update["sessionUpdate"] == kind]
-
-
-def kinds(updates: list[dict[str, Any]]) -> set[str]:
-    """What kinds of updates there are."""
-    return {update["sessionUpdate"] for update in updates}
-
-
 def states(updates: list[dict[str, Any]]) -> list[str]:
     """The states of the session, one after the other."""
     return [update["state"] for update in of(updates, "state_update")]
-
-
-def said(updates: list[dict[str, Any]]) -> str:
-    """The agent's text."""
-    return "".join(chunk["content"]["text"] for chunk in of(updates, "agent_message_chunk"))
-
-
-def statuses(updates: list[dict[str, Any]]) -> set[str]:
-    """How each tool call ended."""
-    last: dict[str, str] = {}
-    for update in of(updates, "tool_call_update"):
-        last[update["toolCallId"]] = update.get("status") or last[update["toolCallId"]]
-    return set(last.values())

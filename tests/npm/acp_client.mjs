@@ -8,15 +8,12 @@
  * `problems`: everything that the SDK complained of or dropped. Knows nothing of models.
  */
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
-import { Readable, Writable } from "node:stream";
-import { isDeepStrictEqual } from "node:util";
 
 import { client, methods, ndJsonStream, RequestError } from "@agentclientprotocol/sdk";
 // The SDK checks notifications and requests with these, but no results, and does not export them.
 import * as schema from "./node_modules/@agentclientprotocol/sdk/dist/v1/schema/zod.gen.js";
+import { Editor, problems } from "./acp_editor.mjs";
 
 const [directory, file, ...command] = process.argv.slice(2);
 const { session: sessionMethods } = methods.agent;
@@ -32,78 +29,23 @@ const resultOf = {
   [sessionMethods.setMode]: schema.zSetSessionModeResponse,
   [sessionMethods.setConfigOption]: schema.zSetSessionConfigOptionResponse,
 };
-const problems = [];
-console.error = (...said) => problems.push(said.map((part) => JSON.stringify(part)).join(" "));
 
 /** What is of the unstable schema alone, which the SDK's client does not know; it has to be dropped without a word. */
 const UNSTABLE =
   /\.(sessionCapabilities\.(fork|title|archive|status)|agentCapabilities\.providers|mcpCapabilities\.acp|auth\.status|sessions\[\d+\]\.archived)$/;
 
-/** What the agent sent must all be in what the SDK understood: its schema drops what it does not know. */
-function judge(what, sent, understood) {
-  if (Array.isArray(sent) && Array.isArray(understood) && sent.length === understood.length) {
-    sent.forEach((value, index) => judge(`${what}[${index}]`, value, understood[index]));
-  } else if (sent && typeof sent === "object" && understood && typeof understood === "object") {
-    for (const [key, value] of Object.entries(sent)) judge(`${what}.${key}`, value, understood[key]);
-  } else if (!isDeepStrictEqual(sent, understood) && !(UNSTABLE.test(what) && understood === undefined)) {
-    problems.push(`${what}: sent ${JSON.stringify(sent)}, understood ${JSON.stringify(understood)}`);
-  }
-}
-
-/** One run of the agent, and what this editor does for it. */
-class Editor {
-  phases = {};
-  permissions = [];
+/** An editor that lends its files and shows forms. */
+class LendingEditor extends Editor {
   forms = [];
   reads = [];
   writes = [];
-  labels = [];
-  #updates = [];
-  #sent = [];
-  #waiting = new Set();
 
   constructor() {
-    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
-    this.exited = once(this.process, "exit");
+    super(command, { client, methods, ndJsonStream }, resultOf, UNSTABLE);
   }
 
-  /** Begin to collect the updates under another name. */
-  phase(name) {
-    this.#updates = this.phases[name] = [];
-  }
-
-  /** Wait for an update of this phase. */
-  seen(kind) {
-    const found = () => this.#updates.some((update) => update.sessionUpdate === kind);
-    return new Promise((resolve) => {
-      const look = () => found() && (this.#waiting.delete(look), resolve());
-      this.#waiting.add(look);
-      look();
-    });
-  }
-
-  /** Run `work` with a function that sends requests and checks their results, and with the connection. */
-  async talk(work) {
-    const wire = ndJsonStream(Writable.toWeb(this.process.stdin), Readable.toWeb(this.process.stdout));
-    const noting = new TransformStream({
-      transform: (message, controller) => {
-        if (message.method === methods.client.session.update) this.#sent.push(message.params);
-        if (message.result === null) problems.push(`the result of request ${message.id} is null`);
-        this.labels.push(message.params?.update?.sessionUpdate ?? message.method ?? "response");
-        controller.enqueue(message);
-      },
-    });
-    await client({ name: "acp-agent-test" })
-      .onNotification(methods.client.session.update, ({ params }) => {
-        judge("session/update", this.#sent.shift(), params);
-        this.#updates.push(params.update);
-        for (const look of [...this.#waiting]) look();
-      })
-      .onRequest(methods.client.session.requestPermission, ({ params }) => {
-        this.permissions.push(params);
-        const { optionId } = params.options.find((option) => option.kind === "allow_once");
-        return { outcome: { outcome: "selected", optionId } };
-      })
+  answering(editor) {
+    return editor
       .onRequest(methods.client.elicitation.create, ({ params }) => {
         this.forms.push(params);
         const [name, field] = Object.entries(params.requestedSchema.properties)[0];
@@ -117,15 +59,7 @@ class Editor {
         this.writes.push(params.path);
         await writeFile(params.path, params.content);
         return {};
-      })
-      .connectWith({ writable: wire.writable, readable: wire.readable.pipeThrough(noting) }, (agent) =>
-        work(async (method, params, options) => {
-          const result = await agent.request(method, params, options);
-          judge(`result of ${method}`, result, resultOf[method].parse(result));
-          return result;
-        }, agent),
-      );
-    if (this.#sent.length) problems.push(`refused updates: ${JSON.stringify(this.#sent)}`);
+      });
   }
 }
 
@@ -140,7 +74,7 @@ const here = { cwd: directory, mcpServers: [] };
 let sessionId;
 const say = (text) => ({ sessionId, prompt: [{ type: "text", text }] });
 
-const first = new Editor();
+const first = new LendingEditor();
 first.phase("opening");
 await first.talk(async (ask, agent) => {
   facts.initialized = await ask(methods.agent.initialize, greeting);
@@ -176,7 +110,7 @@ await first.talk(async (ask, agent) => {
 });
 await first.exited;
 
-const second = new Editor();
+const second = new LendingEditor();
 await second.talk(async (ask) => {
   await ask(methods.agent.initialize, greeting);
   facts.listed = await ask(sessionMethods.list, { cwd: directory });

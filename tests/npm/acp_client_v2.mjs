@@ -8,14 +8,10 @@
  * `problems`: everything that the SDK complained of or dropped. Knows nothing of models.
  */
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { Readable, Writable } from "node:stream";
-import { isDeepStrictEqual } from "node:util";
-
 import { client, methods, ndJsonStream, RequestError } from "@agentclientprotocol/sdk/experimental/v2";
 // The SDK checks notifications and requests with these, but not every result, and does not export them.
 import * as schema from "./node_modules/@agentclientprotocol/sdk/dist/v2/schema/zod.gen.js";
+import { Editor, problems } from "./acp_editor.mjs";
 
 const [directory, file, ...command] = process.argv.slice(2);
 const { session: sessionMethods, auth } = methods.agent;
@@ -30,90 +26,18 @@ const resultOf = {
   [sessionMethods.prompt]: schema.zPromptResponse,
   [sessionMethods.setConfigOption]: schema.zSetSessionConfigOptionResponse,
 };
-const problems = [];
-console.error = (...said) => problems.push(said.map((part) => JSON.stringify(part)).join(" "));
-
 /** What is of the unstable schema alone, which the SDK's client does not know; it has to be dropped without a word. */
 const UNSTABLE =
   /\.(session\.(fork|title|archive|status|mcp\.acp)|capabilities\.providers|auth\.status|sessions\[\d+\]\.archived)$/;
 
-/** What the agent sent must all be in what the SDK understood: its schema drops what it does not know. */
-function judge(what, sent, understood) {
-  if (Array.isArray(sent) && Array.isArray(understood) && sent.length === understood.length) {
-    sent.forEach((value, index) => judge(`${what}[${index}]`, value, understood[index]));
-  } else if (sent && typeof sent === "object" && understood && typeof understood === "object") {
-    for (const [key, value] of Object.entries(sent)) judge(`${what}.${key}`, value, understood[key]);
-  } else if (!isDeepStrictEqual(sent, understood) && !(UNSTABLE.test(what) && understood === undefined)) {
-    problems.push(`${what}: sent ${JSON.stringify(sent)}, understood ${JSON.stringify(understood)}`);
-  }
-}
-
-/** One run of the agent. */
-class Editor {
-  phases = {};
-  permissions = [];
-  labels = [];
-  #updates = [];
-  #sent = [];
-  #waiting = new Set();
-
+class SecondEditor extends Editor {
   constructor() {
-    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
-    this.exited = once(this.process, "exit");
-  }
-
-  /** Begin to collect the updates under another name. */
-  phase(name) {
-    this.#updates = this.phases[name] = [];
-  }
-
-  /** Wait for an update of this phase. */
-  seen(wanted) {
-    return new Promise((resolve) => {
-      const look = () => {
-        const found = this.#updates.find(wanted);
-        if (found) (this.#waiting.delete(look), resolve(found));
-      };
-      this.#waiting.add(look);
-      look();
-    });
+    super(command, { client, methods, ndJsonStream }, resultOf, UNSTABLE);
   }
 
   /** Wait until the session does not work any more. */
   idle() {
     return this.seen((update) => update.sessionUpdate === "state_update" && update.state === "idle");
-  }
-
-  /** Run `work` with a function that sends requests and checks their results, and with the connection. */
-  async talk(work) {
-    const wire = ndJsonStream(Writable.toWeb(this.process.stdin), Readable.toWeb(this.process.stdout));
-    const noting = new TransformStream({
-      transform: (message, controller) => {
-        if (message.method === methods.client.session.update) this.#sent.push(message.params);
-        if (message.result === null) problems.push(`the result of request ${message.id} is null`);
-        this.labels.push(message.params?.update?.sessionUpdate ?? message.method ?? "response");
-        controller.enqueue(message);
-      },
-    });
-    await client({ name: "acp-agent-test" })
-      .onNotification(methods.client.session.update, ({ params }) => {
-        judge("session/update", this.#sent.shift(), params);
-        this.#updates.push(params.update);
-        for (const look of [...this.#waiting]) look();
-      })
-      .onRequest(methods.client.session.requestPermission, ({ params }) => {
-        this.permissions.push(params);
-        const { optionId } = params.options.find((option) => option.kind === "allow_once");
-        return { outcome: { outcome: "selected", optionId } };
-      })
-      .connectWith({ writable: wire.writable, readable: wire.readable.pipeThrough(noting) }, (agent) =>
-        work(async (method, params, options) => {
-          const result = await agent.request(method, params, options);
-          judge(`result of ${method}`, result, resultOf[method].parse(result));
-          return result;
-        }, agent),
-      );
-    if (this.#sent.length) problems.push(`refused updates: ${JSON.stringify(this.#sent)}`);
   }
 }
 
@@ -123,7 +47,7 @@ const code = (error) => (error instanceof RequestError ? { code: error.code } : 
 let sessionId;
 const say = (text) => ({ sessionId, prompt: [{ type: "text", text }] });
 
-const first = new Editor();
+const first = new SecondEditor();
 first.phase("opening");
 await first.talk(async (ask, agent) => {
   facts.initialized = await ask(methods.agent.initialize, greeting);
@@ -134,7 +58,7 @@ await first.talk(async (ask, agent) => {
   const session = await agent.buildSession(directory).start();
   ({ sessionId } = session);
   facts.opened = session.newSessionResponse;
-  await first.seen((update) => update.sessionUpdate === "available_commands_update");
+  await first.seen("available_commands_update");
 
   first.phase("edit");
   facts.edit = await session.prompt(`Repair ${file}`);
@@ -142,7 +66,7 @@ await first.talk(async (ask, agent) => {
 
   first.phase("command");
   await ask(sessionMethods.prompt, say("Wait"));
-  const { terminalId } = await first.seen((update) => update.sessionUpdate === "terminal_output_chunk");
+  const { terminalId } = await first.seen("terminal_output_chunk");
   facts.cancellable = session.canCancelTerminal(terminalId);
   await session.cancelTerminal(terminalId);
   await first.idle();
@@ -153,7 +77,7 @@ await first.talk(async (ask, agent) => {
   const waiting = ask(sessionMethods.prompt, say("And then?")).catch(code);
   const withdrawal = new AbortController();
   const withdrawn = ask(sessionMethods.prompt, say("Oh"), { cancellationSignal: withdrawal.signal }).catch(code);
-  await first.seen((update) => update.sessionUpdate === "agent_message_chunk");
+  await first.seen("agent_message_chunk");
   withdrawal.abort();
   facts.withdrawn = await withdrawn;
   await agent.notify(sessionMethods.cancel, { sessionId });
@@ -171,7 +95,7 @@ await first.talk(async (ask, agent) => {
 });
 await first.exited;
 
-const second = new Editor();
+const second = new SecondEditor();
 await second.talk(async (ask) => {
   await ask(methods.agent.initialize, greeting);
   facts.listed = await ask(sessionMethods.list, { cwd: directory });
@@ -187,7 +111,7 @@ await second.talk(async (ask) => {
 
   second.phase("resume");
   await ask(sessionMethods.resume, { sessionId, cwd: directory });
-  await second.seen((update) => update.sessionUpdate === "usage_update");
+  await second.seen("usage_update");
   second.phase("after resume");
   await ask(sessionMethods.prompt, say("And now?"));
   await second.idle();

@@ -1,0 +1,72 @@
+"""Editors made of the official TypeScript SDK, and what they saw.
+
+    facts = await talk("acp_client.mjs", repo.path, server.env(), tmp_path)
+    assert facts["problems"] == []
+
+Owns the clients' process and the reading of updates. Knows no test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from support.npm import NPM_FOLDER, node
+
+TIME_LIMIT = 50
+SEARCH_PATH = os.environ.get("PATH", os.defpath)
+CHECKOUT = Path(__file__).parents[2]
+
+
+async def talk(client: str, directory: Path, env: dict[str, str], home: Path) -> dict[str, Any]:
+    """Run a client, and return what it saw.
+
+    :param client: its file in tests/npm.
+    :param directory: that of the session; the file to be changed in it is shop/cart.py.
+    """
+    agent = [sys.executable, "-m", "acp_agent"]
+    with anyio.fail_after(TIME_LIMIT):
+        done = await anyio.run_process(
+            [node(), NPM_FOLDER / client, str(directory), "shop/cart.py", *agent],
+            env={
+                "PATH": SEARCH_PATH,
+                "HOME": str(home),
+                "PYTHONPATH": str(CHECKOUT),
+                "ACP_AGENT_HOME": str(home / "state"),
+                **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
+                **env,
+            },
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stderr == b""
+    return json.loads(done.stdout)
+
+
+def of(updates: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """The updates of one kind."""
+    return [update for update in updates if update["sessionUpdate"] == kind]
+
+
+def kinds(updates: list[dict[str, Any]]) -> set[str]:
+    """What kinds of updates there are."""
+    return {update["sessionUpdate"] for update in updates}
+
+
+def said(updates: list[dict[str, Any]]) -> str:
+    """The agent's text."""
+    return "".join(chunk["content"]["text"] for chunk in of(updates, "agent_message_chunk"))
+
+
+def statuses(updates: list[dict[str, Any]]) -> set[str]:
+    """How each tool call ended."""
+    last: dict[str, str] = {}
+    for update in updates:
+        if "toolCallId" in update:
+            last[update["toolCallId"]] = update.get("status") or last[update["toolCallId"]]
+    return set(last.values())
