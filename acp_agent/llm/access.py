@@ -21,13 +21,15 @@ def check_key(provider: str, key: str | None, hint: str) -> None:
     """Refuse a key that no header can carry.
 
     :param provider: name of the provider, for the message.
-    :param hint: the variable that holds the key.
+    :param hint: the variable that holds the key, or in words where it is from.
     :raises ModelAuthError: it has a line break, another control character or one outside ASCII in it.
     """
     if key is not None and not _CARRIED.fullmatch(key):
+        is_variable = hint.isidentifier()
+        advice = f"Set {hint} to" if is_variable else f"Check {hint}: it should be"
         raise ModelAuthError(
             f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
-            f" it that no key has. Set {hint} to the key alone and start the agent again."
+            f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -17,7 +18,7 @@ import anyio
 
 from acp_agent.config.checks import unknown_provider
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, is_model_name
-from acp_agent.errors import ConfigError
+from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm import probe
 from acp_agent.llm.access import check_base_url
@@ -103,18 +104,17 @@ class Registry:
 
     async def unlock(self, model: str) -> None:
         """Have the key of a model's provider at hand, where it is the keyring's. To be done before `resolve`; a name
-        that is none needs nothing.
-
-        :raises ConfigError: the file of keys cannot be understood.
-        """
+        that is none needs nothing."""
         provider = model.partition("/")[0]
         if self._variable(provider) is None and self._access.route(provider) is None:
-            await self._access.fetch(provider)
+            with suppress(ConfigError):  # `resolve` says so, where the key is needed
+                await self._access.fetch(provider)
 
     def reach(self, provider: str) -> Reach:
         """Where a provider is, and as whom it is asked.
 
-        :raises ConfigError: there is no such provider, its base URL is none, or the editor has turned it off.
+        :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or it has to
+            have a key, which none but the file of keys could have, and that cannot be understood.
         """
         if provider not in self._settings.providers and provider not in BUILT_IN:
             known = ", ".join(self._names())
@@ -128,8 +128,7 @@ class Registry:
     def resolve(self, model: str) -> ResolvedModel:
         """The provider of `provider/model`.
 
-        :raises ConfigError: there is no such provider, the name has another form, its base URL is none, or the editor
-            has turned it off.
+        :raises ConfigError: the name has another form; or see `reach`.
         """
         if not is_model_name(model):
             raise ConfigError(
@@ -184,13 +183,21 @@ class Registry:
             await resolved.provider.learn_window(resolved.id)
 
     async def default_model(self) -> str | None:
-        """The model for a session that names none; None where there is nothing to choose (see `NO_MODEL`)."""
+        """The model for a session that names none; None where there is nothing to choose (see `no_model`)."""
         if self._settings.model:
             return self._settings.model
         for name, built_in in BUILT_IN.items():
             if built_in.offered and self._is_usable(name):
                 return f"{name}/{built_in.offered[0]}"
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
+
+    def no_model(self) -> AgentError:
+        """Why there is no default model, and what to do."""
+        try:
+            self._access.has_key("")
+        except ConfigError as error:
+            return error  # one of those that cannot be read may be all that is missing
+        return ModelAuthError(NO_MODEL)
 
     def small_model(self, model: str) -> str | None:
         """The cheap model for little things beside a conversation: the user's choice, else that of the same provider.
@@ -307,7 +314,12 @@ class Registry:
         """Whether a provider that has to have a key can be asked, as far as is known here."""
         if self._access.is_disabled(name):
             return False
-        return bool(self._access.route(name) or self._variable(name) or self._access.has_key(name))
+        if self._access.route(name) or self._variable(name):
+            return True
+        try:
+            return self._access.has_key(name)
+        except ConfigError:  # the others can be asked all the same
+            return False
 
     def _variables(self, name: str) -> tuple[str, ...]:
         """Those that may hold its key."""
@@ -354,9 +366,16 @@ class Registry:
             hint = "the headers that the editor sends with its requests"
             return Reach(name, kind, route.base_url, headers=route.headers, hint=hint, source="the editor's")
         variables, found = self._variables(name), self._variable(name)
-        stored = self._access.key(name) if found is None else None
-        token = self._value(found) if found in variables[1:] and kind == "anthropic" else None
         hint = found or " or ".join(variables) or "its headers"
+        stored: str | None = None
+        if found is None:
+            try:
+                stored = self._access.key(name)
+            except ConfigError:
+                if variables:
+                    raise
+                hint = f"{hint}, and the stored keys, which cannot be read (`acp-agent doctor` says why)"
+        token = self._value(found) if found in variables[1:] and kind == "anthropic" else None
         return Reach(
             name,
             kind,

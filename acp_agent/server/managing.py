@@ -170,8 +170,10 @@ class Managing(Face):
             session = await manager.fork(
                 params.session_id, params.cwd, params.additional_directories, clients, servers, at
             )
+            async with manager.kept_if_told(session.session_id):
+                made = await self._made(session)
             self._after_opening(call, session)
-            return await self._made(session)
+            return made
 
         return self._alone(self._order.take_place(params.session_id), work)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -80,8 +81,10 @@ class SessionManager:
             tuple(str(path) for path in directories[1:]),
             mode=settings.mode,
         )
-        host = await self._host(session_id, client(session_id), directories, (started,), "new", mcp_servers)
-        return self._start(host)
+        async with self.kept_if_told(session_id):
+            return self._start(
+                await self._host(session_id, client(session_id), directories, (started,), "new", mcp_servers)
+            )
 
     async def open(
         self,
@@ -132,7 +135,19 @@ class SessionManager:
         services.settings(directories[0])
         paths = [str(path) for path in directories]
         made = await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:])
-        return self._start(await self._host(made, client(made), directories, None, "resume", mcp_servers))
+        async with self.kept_if_told(made):
+            return self._start(await self._host(made, client(made), directories, None, "resume", mcp_servers))
+
+    @asynccontextmanager
+    async def kept_if_told(self, session_id: str) -> AsyncGenerator[None]:
+        """What is still to be done before somebody is told of a new session. Where that fails or is cancelled, nobody
+        would know of it, and it is removed."""
+        try:
+            yield
+        except BaseException:
+            with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+                await self.delete(session_id)
+            raise
 
     def find(self, session_id: str) -> Session | None:
         """A session, where it is open here."""

@@ -13,11 +13,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.errors import ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
-from acp_agent.llm.registry import NO_MODEL, Registry
+from acp_agent.llm.registry import Registry
 from acp_agent.session.attaching import Resolve, attaching
 from acp_agent.session.learned import LearnedWindow
 
@@ -105,11 +104,11 @@ class SessionModels:
         """The model in use, ready to be asked.
 
         :raises ModelAuthError: nothing is configured; says what to set.
-        :raises ConfigError: the name's provider is unknown.
+        :raises ConfigError: the name's provider is unknown, or the stored keys that it needs cannot be read.
         """
         name = await self.name(chosen)
         if name is None:
-            raise ModelAuthError(NO_MODEL)
+            raise self._registry.no_model()
         return await self.named(name)
 
     async def named(self, name: str) -> ActiveModel:

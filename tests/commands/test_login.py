@@ -147,7 +147,7 @@ async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_sh
         for ran, complaint in (
             (refused, "refused the key (status 401): check the key that you gave."),
             (unreached, "cannot be reached"),
-            (odd, "cannot be sent"),
+            (odd, "that no key has. Check the key that you gave: it should be the key alone.\n"),
             (empty, "No key was given"),
             (nobody, "there is no provider 'nobody'"),
             (unnamed, "`acp-agent login anthropic`"),
@@ -232,5 +232,6 @@ async def test_a_file_of_keys_that_others_may_read_is_closed_to_them_and_a_broke
         await agent.new_session(tmp_path)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         file.write_text("{")
+        session = await agent.new_session(tmp_path)
         with pytest.raises(AgentError, match=r"keys\.json.*acp-agent login"):
-            await agent.new_session(tmp_path)
+            await agent.prompt(session, "Hello", PATIENCE)

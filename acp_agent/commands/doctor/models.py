@@ -11,10 +11,10 @@ import anyio
 from acp_agent.commands.doctor.findings import Finding
 from acp_agent.config import Settings
 from acp_agent.conversation.messages import Text, UserMessage, new_id
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, ConfigError
 from acp_agent.llm.access import check_key
 from acp_agent.llm.provider import Answered, ModelRequest, Retrying
-from acp_agent.llm.registry import NO_MODEL, Registry
+from acp_agent.llm.registry import Registry
 
 SECONDS = 20.0
 """How long the model may take to say a word."""
@@ -28,6 +28,12 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
     if settings.model is not None:
         wanted.add(settings.model.partition("/")[0])
     missing: list[str] = []
+    readable = True
+    try:
+        registry.has_stored_key("")
+    except ConfigError as error:
+        readable = False
+        yield Finding("fail", "keys", str(error))
     for provider, variables in registry.key_variables().items():
         found = next((name for name in variables if env.get(name, "").strip()), None)
         if found is not None:
@@ -36,9 +42,9 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
                 yield Finding("ok", "keys", f"{provider}: {found} is set.")
             except AgentError as error:
                 yield Finding("fail", "keys", str(error))
-        elif registry.has_stored_key(provider):
+        elif readable and registry.has_stored_key(provider):
             yield Finding("ok", "keys", f"{provider}: a key is stored.")
-        elif variables and provider in wanted:
+        elif variables and provider in wanted and readable:
             names = " or ".join(variables)
             text = f"{provider}: there is no key for it, though the configuration names it."
             yield Finding(
@@ -48,7 +54,7 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
                 f"Run `acp-agent login {provider}`, or set {names} in the environment that your editor starts the agent"
                 " with.",
             )
-        elif variables:
+        elif variables and readable:
             missing.append(provider)
     if missing:
         yield Finding("ok", "keys", f"None are set for {', '.join(missing)}, which nothing asks for.")
@@ -61,7 +67,7 @@ async def check_model(registry: Registry, *, offline: bool) -> list[Finding]:
     """
     name = await registry.default_model()
     if name is None:
-        return [Finding("fail", "model", "There is none.", NO_MODEL)]
+        return [Finding("fail", "model", "There is none.", str(registry.no_model()))]
     if problem := registry.unusable(name):
         return [Finding("fail", "model", f"{name}: {problem}.")]
     if offline:

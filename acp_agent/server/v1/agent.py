@@ -87,9 +87,12 @@ class Agent(Managing):
 
     async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
         servers = self._given(params.mcp_servers)
-        session = await (await self._sessions()).new(params.cwd, params.additional_directories, self._client, servers)
+        manager = await self._sessions()
+        session = await manager.new(params.cwd, params.additional_directories, self._client, servers)
+        async with manager.kept_if_told(session.session_id):
+            made = await self._made(session)
         self._after_opening(call, session)
-        return await self._made(session)
+        return made
 
     def _load(self, call: Call, params: LoadSessionRequest) -> Awaitable[JsonValue]:
         return self._open(call, params, replayed=True)

@@ -98,8 +98,10 @@ class Agent(Managing):
         servers = self._given(params.mcp_servers)
         manager = await self._sessions()
         session = await manager.new(params.cwd, params.additional_directories, self._clients(params.cwd), servers)
+        async with manager.kept_if_told(session.session_id):
+            made = await self._made(session)
         self._after_opening(call, session)
-        return await self._made(session)
+        return made
 
     def _resume(self, call: Call, params: ResumeSessionRequest) -> Awaitable[JsonValue]:
         servers = self._given(params.mcp_servers)
