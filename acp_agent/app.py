@@ -22,7 +22,8 @@ from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
-from acp_agent.logfile import do_not_log, secrets_of, start_logging
+from acp_agent.logfile import do_not_log, start_logging
+from acp_agent.masking.texts import secrets_of
 from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.versions import spoken_versions

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Mapping
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import cast
 
+from acp_agent.masking.texts import mask, secrets_of
+
 NAME = "acp-agent.log"
 MAX_BYTES = 2_000_000
 BACKUPS = 3
-MASK = "***"
-_MIN_SECRET = 8
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)", re.IGNORECASE)
-_SECRET_TEXT = re.compile(
-    r"\b(?:(?:sk|xai|gsk|nvapi|pplx)[-_][A-Za-z0-9_-]{8,}|AIza[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}"
-    r"|xox[abprs]-[A-Za-z0-9-]{10,})"
-    r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
-)
 
 
 def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
@@ -96,16 +89,3 @@ class _Masking(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record), self._secrets)
-
-
-def secrets_of(env: Mapping[str, str]) -> list[str]:
-    """Values of environment variables that look like secrets, the longest first."""
-    secrets = {value for name, value in env.items() if _SECRET_NAME.search(name) and len(value) >= _MIN_SECRET}
-    return sorted(secrets, key=len, reverse=True)
-
-
-def mask(text: str, secrets: list[str]) -> str:
-    """The text without these secrets and without anything that has the form of a key."""
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return _SECRET_TEXT.sub(MASK, text)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from acp_agent.logfile import mask, secrets_of
+from acp_agent.masking.texts import mask, secrets_of
 from acp_agent.tools.text import clean, without_escapes
 
 Safe: TypeAlias = Callable[[str], str]

@@ -12,12 +12,13 @@ from stat import S_ISREG
 from anyio import to_thread
 
 from acp_agent.conversation.markdown import log_markdown
-from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
+from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Services
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, EventName, HookEvent
 from acp_agent.hooks.outcomes import NOTHING, Outcome
-from acp_agent.logfile import mask, secrets_of
+from acp_agent.masking.messages import masked
+from acp_agent.masking.texts import secrets_of
 
 EXPORTS = ".acp-agent/exports"
 """Folder in the project, where no path is given."""
@@ -79,7 +80,7 @@ class LogToolUsageHandler:
             "recipe": event.at.invoked_by,
             "call_id": event.call_id,
             "tool": event.tool,
-            "input": _masked(event.input, secrets),
+            "input": masked(event.input, secrets, _short),
         }
         if isinstance(event, AfterToolCall):
             line |= {"is_error": event.is_error, "output_characters": len(event.text)}
@@ -145,14 +146,5 @@ def _may_replace(path: Path, mark: str, *, overwrite: bool) -> bool:
         return True
 
 
-def _masked(value: JsonValue, secrets: list[str]) -> JsonValue:
-    match value:
-        case str():
-            text = mask(value, secrets)
-            return text if len(text) <= MOST_LOGGED else f"{text[:MOST_LOGGED]}… ({len(text):,} characters)"
-        case list():
-            return [_masked(item, secrets) for item in value]
-        case dict():
-            return {mask(key, secrets): _masked(item, secrets) for key, item in value.items()}
-        case _:
-            return value
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_LOGGED else f"{text[:MOST_LOGGED]}… ({len(text):,} characters)"

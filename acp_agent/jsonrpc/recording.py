@@ -11,16 +11,16 @@ import itertools
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from acp_agent.jsonrpc.messages import JsonValue
 from acp_agent.jsonrpc.stdio import Transport
-from acp_agent.logfile import MASK, mask
+from acp_agent.masking.messages import Choices, choices_of, masked
+from acp_agent.masking.texts import mask_broken
 
 Direction: TypeAlias = Literal["in", "out"]
 """`in`: from the client to the agent."""
@@ -31,14 +31,8 @@ MAX_FILES = 10
 MAX_TEXT = 20_000
 """Characters of one text in a message; the middle of a longer one is left out."""
 SUFFIX = ".jsonl"
-_SECRET_KEY = re.compile(r"(?:api[-_ ]?key|token|secret|password|credential|authorization|cookie)", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
-_SECRET_ARGUMENT = re.compile(
-    r"(?<![A-Za-z0-9])((?:[a-z0-9_-]*[-_])?(?:api[-_]?key|key|token|secret|password)=)[^&\s\"']+", re.IGNORECASE
-)
-"""In a program's arguments and in addresses."""
-_SECRET_FLAG = re.compile(r"--?(?:[a-z0-9]+[-_])*(?:apikey|key|token|secret|password)", re.IGNORECASE)
-_DEEPEST = 200
+_MOST_FORMS = 100
+"""That wait for an answer."""
 
 _connections = itertools.count(1)
 _log = logging.getLogger(__name__)
@@ -70,6 +64,7 @@ class WireLog:
         self._size = 0
         self._fd: int | None = None
         self._broken = False
+        self._forms: dict[tuple[Direction, str], Choices] = {}
 
     def note(self, direction: Direction, data: bytes) -> None:
         """Write down what was read or is about to be written: one or more whole lines."""
@@ -95,9 +90,10 @@ class WireLog:
     def _write(self, now: float, direction: Direction, line: bytes) -> None:
         entry: dict[str, JsonValue] = {"at": now, "dir": direction}
         try:
-            entry["message"] = masked(json.loads(line), self._secrets)
+            message: JsonValue = json.loads(line)
+            entry["message"] = masked(message, self._secrets, _short, choices=self._choices(direction, message))
         except (ValueError, RecursionError):
-            entry["invalid"] = _short(mask(line.decode("utf-8", "replace"), self._secrets))
+            entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), self._secrets))
         text = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
         data = text.encode("utf-8", "replace")  # an editor may send half of a surrogate pair
         if self._fd is None or self._size + len(data) > self._max_bytes:
@@ -107,6 +103,17 @@ class WireLog:
         while rest:
             rest = rest[os.write(self._fd, rest) :]
         self._size += len(data)
+
+    def _choices(self, direction: Direction, message: JsonValue) -> Choices | None:
+        """What could be chosen in the form that this message answers; it remembers those that are asked."""
+        if not isinstance(message, dict) or "id" not in message:
+            return None
+        if "method" not in message:
+            return self._forms.pop(("out" if direction == "in" else "in", repr(message["id"])), None)
+        params = message.get("params")
+        if isinstance(params, dict) and "requestedSchema" in params and len(self._forms) < _MOST_FORMS:
+            self._forms[direction, repr(message["id"])] = choices_of(params["requestedSchema"])
+        return None
 
     def _next_file(self) -> None:
         self.close()
@@ -156,56 +163,6 @@ def recordings(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
     except OSError:
         return []
-
-
-def masked(
-    value: JsonValue, secrets: list[str], *, hidden: bool = False, argument: bool = False, depth: int = 0
-) -> JsonValue:
-    """A message without what looks like a secret: in its texts, under names such as `apiKey`, in pairs of a name and a
-    value, as those of an environment or of headers, and behind such names in arguments and addresses. Texts that are
-    very long lose their middle.
-
-    :param hidden: whether every text in it is one.
-    :param argument: whether it is a program's arguments, or an address.
-    :raises RecursionError: it is nested too deeply to be of use.
-    """
-    if depth > _DEEPEST:
-        raise RecursionError
-    match value:
-        case str():
-            if hidden:
-                return value and MASK
-            text = mask(value, secrets)
-            return _short(_SECRET_ARGUMENT.sub(rf"\1{MASK}", text) if argument else text)
-        case list():
-            before = [None, *value[:-1]] if argument else [None] * len(value)
-            return [
-                masked(item, secrets, hidden=hidden or _is_flag(last), argument=argument, depth=depth + 1)
-                for last, item in zip(before, value, strict=True)
-            ]
-        case dict():
-            name = value.get("name")
-            pair = isinstance(name, str) and "value" in value and bool(_SECRET_NAME.search(name))
-            return {
-                mask(key, secrets): masked(
-                    item,
-                    secrets,
-                    hidden=hidden
-                    or bool(_SECRET_KEY.search(key))
-                    or (pair and key == "value")
-                    or (key == "headers" and isinstance(item, dict)),  # who knows which of them lets one in
-                    argument=key in ("args", "url", "uri"),
-                    depth=depth + 1,
-                )
-                for key, item in value.items()
-            }
-        case _:
-            return cast("JsonValue", value)
-
-
-def _is_flag(argument: JsonValue) -> bool:
-    """Whether what follows is a secret, as behind `--token`."""
-    return isinstance(argument, str) and bool(_SECRET_FLAG.fullmatch(argument))
 
 
 def _short(text: str) -> str:

@@ -21,7 +21,8 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.frozen import frozen
-from acp_agent.logfile import log_failure, mask
+from acp_agent.logfile import log_failure
+from acp_agent.masking.texts import mask
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.logfile import MASK, MAX_BYTES, mask, start_logging
+from acp_agent.logfile import MAX_BYTES, start_logging
+from acp_agent.masking.texts import MASK, mask
 
 
 @pytest.fixture

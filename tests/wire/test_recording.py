@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.jsonrpc.recording import MAX_TEXT, RecordingTransport, WireLog, masked, recordings
+from acp_agent.jsonrpc.recording import MAX_TEXT, RecordingTransport, WireLog, recordings
+from acp_agent.masking.messages import masked
 from support.checkout import REPOSITORY
 
 SECRET = 'pa"ss\nwörd-1'
@@ -75,7 +76,7 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
     }
     assert masked(message, []) == {
         "mcpServers": [
-            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "***"}, {"name": "LANG", "value": "C"}]},
+            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "***"}, {"name": "LANG", "value": "***"}]},
             {"name": "web", "headers": [{"name": "Authorization", "value": "***"}], "url": "http://a/?x=1&key=***"},
             {"name": "args", "args": ["--token", "***", "--api-key=***", "--monkey=banana", "-v", "token=***"]},
         ],
@@ -84,17 +85,61 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
     }
 
 
-def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before() -> None:
+def records(folder: Path) -> list[dict[str, Any]]:
+    """All that was written, in order."""
+    return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
+
+
+def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
     half = MAX_TEXT // 2
-    text = masked("x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT, [])
-    assert isinstance(text, str)
+    log = WireLog(tmp_path, [])
+    log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
+    log.close()
+    [text] = [each["message"]["text"] for each in records(tmp_path)]
     assert len(text) < MAX_TEXT + 50
     assert "sk-" not in text
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
-    """All that was written, in order."""
-    return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
+def test_what_is_typed_into_a_form_is_masked_and_what_was_offered_there_is_not(tmp_path: Path) -> None:
+    fields = {
+        "city": {"type": "string", "title": "City"},
+        "api_key": {"type": "string", "title": "Key", "default": "hunter2"},
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "extras": {"type": "array", "items": {"anyOf": [{"const": "tea", "title": "Tea"}]}},
+    }
+    asked = {"id": 3, "method": "elicitation/create", "params": {"requestedSchema": {"properties": fields}}}
+    answer = {
+        "city": "hunter2",
+        "api_key": "hunter2",
+        "size": "large",
+        "extras": ["tea", "hunter2"],
+        "n": 2,
+        "yes": True,
+    }
+    log = WireLog(tmp_path, [])
+    log.note("out", json.dumps(asked).encode())
+    log.note("in", json.dumps({"id": 3, "result": {"action": "accept", "content": answer}}).encode())
+    log.close()
+    form, answered = (each["message"] for each in records(tmp_path))
+    fields["api_key"]["default"] = "***"
+    assert form["params"]["requestedSchema"]["properties"] == fields
+    assert answered["result"]["content"] == {
+        "city": "***",
+        "api_key": "***",
+        "size": "large",
+        "extras": ["tea", "***"],
+        "n": 2,
+        "yes": True,
+    }
+
+
+def test_what_is_no_json_loses_its_secrets_as_well(tmp_path: Path) -> None:
+    log = WireLog(tmp_path, [])
+    log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}],"_meta":{"apiKey":"hunter2"},"cwd":"/a"')
+    log.close()
+    assert [each["invalid"] for each in records(tmp_path)] == [
+        '{"env":[{"name":"DB","value":"***"}],"_meta":{"apiKey":"***"},"cwd":"/a"'
+    ]
 
 
 def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:

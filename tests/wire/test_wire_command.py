@@ -50,6 +50,75 @@ async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(
     assert not any(SECRET.encode() in data for data in kept)
 
 
+async def test_no_secret_of_an_mcp_server_is_shown_wherever_it_stands(tmp_path: Path) -> None:
+    def pair(name: str, value: str) -> dict[str, str]:
+        return {"name": name, "value": value}
+
+    servers = [
+        {
+            "name": "local",
+            "command": "/bin/false",
+            "args": [
+                "remote",
+                "--header",
+                "Authorization: Basic S1-hunter",
+                "--apiToken",
+                "S2-hunter",
+                "X-A-Key: S3-hunter",
+            ],
+            "env": [
+                pair("DATABASE_URL", "postgres://me:S4-hunter@db/x"),
+                pair("GITHUB_PAT", "S5-hunter"),
+                pair("X", "S6-hunter"),
+            ],
+        },
+        {
+            "type": "http",
+            "name": "far",
+            "url": "http://me:S7-hunter@127.0.0.1:9/mcp?sig=S8-hunter",
+            "headers": [pair("X-Session", "S9-hunter")],
+        },
+    ]
+    meta = {
+        "auth": "SA-hunter",
+        "private_key": "SB-hunter",
+        "accessKey": "SC-hunter",
+        "pin": 4711,
+        "terminal-auth": {"label": "Log in"},
+    }
+    async with connected_agent(home=tmp_path, env=ON) as agent:
+        await agent.new_session(tmp_path, mcpServers=servers, _meta=meta)
+        await agent.request("session/list", {})
+    ran = await run_command(tmp_path, "wire", "--json")
+    [sent] = [
+        line["message"]["params"]
+        for line in map(json.loads, ran.out.splitlines())
+        if (line["kind"], line["method"]) == ("request", "session/new")
+    ]
+    assert sent["mcpServers"][0]["args"] == [
+        "remote",
+        "--header",
+        "Authorization: ***",
+        "--apiToken",
+        "***",
+        "X-A-Key: ***",
+    ]
+    assert sent["mcpServers"][0]["env"] == [pair("DATABASE_URL", "***"), pair("GITHUB_PAT", "***"), pair("X", "***")]
+    assert sent["mcpServers"][1]["url"] == "http://***@127.0.0.1:9/mcp?sig=***"
+    assert sent["mcpServers"][1]["headers"] == [pair("X-Session", "***")]
+    assert sent["_meta"] == {
+        "auth": "***",
+        "private_key": "***",
+        "accessKey": "***",
+        "pin": "***",
+        "terminal-auth": {"label": "Log in"},
+    }
+    assert sent["cwd"] == str(tmp_path)
+    for path in (tmp_path / "state").rglob("*"):
+        if path.is_file() and path.parent.name in ("wire", "logs"):
+            assert b"-hunter" not in path.read_bytes(), path
+
+
 async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_said(tmp_path: Path) -> None:
     async with start_agent(home=tmp_path, env={}) as agent:
         await agent.initialize()
