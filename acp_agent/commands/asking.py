@@ -5,15 +5,33 @@ from __future__ import annotations
 import os
 import sys
 import termios
+import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import anyio.to_thread
 
 _LONGEST_ANSWER = 4_096
+_SILENT_SECONDS = 1.5
+_WAITING = "Waiting for the system's keyring, which may have to be unlocked … (ctrl-c ends this)"
+
+T = TypeVar("T")
 
 
 def is_somebody_here() -> bool:
     """Whether stdin is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+async def with_keyring(work: Callable[[], T]) -> T:
+    """Do in a thread what may wait for the system's keyring, and say so where it does. A cancel leaves it behind."""
+    timer = threading.Timer(_SILENT_SECONDS, print, [_WAITING], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    finally:
+        timer.cancel()
 
 
 async def answered(question: str) -> str | None:

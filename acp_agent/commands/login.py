@@ -10,7 +10,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from acp_agent.commands.asking import is_somebody_here, typed, typed_secret
+from acp_agent.commands.asking import is_somebody_here, typed, typed_secret, with_keyring
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.terminal import aside
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
@@ -53,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
             await _try(reach, place)
         finally:
             activity.idle()
-    where = await anyio.to_thread.run_sync(partial(KeyStore(home).store, name, key), abandon_on_cancel=True)
+    where = await with_keyring(partial(KeyStore(home).store, name, key))
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:
         aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")

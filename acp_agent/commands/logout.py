@@ -6,8 +6,7 @@ import argparse
 import os
 from functools import partial
 
-import anyio.to_thread
-
+from acp_agent.commands.asking import with_keyring
 from acp_agent.commands.terminal import aside
 from acp_agent.config import home_dir, load_settings
 from acp_agent.config.keys import KeyStore
@@ -23,7 +22,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     store = KeyStore(home_dir(os.environ))
     wanted = None if arguments.provider is None else [arguments.provider]
-    removed = await anyio.to_thread.run_sync(partial(store.remove, wanted), abandon_on_cancel=True)
+    removed = await with_keyring(partial(store.remove, wanted))
     if not removed:
         stored = ", ".join(store.read())
         what = "No key is stored" if wanted is None else f"No key for {wanted[0]} is stored"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from acp_agent.config.home import KEYS_FILE
 from acp_agent.config.state_file import StateFile
@@ -29,9 +29,12 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class StoredKey:
-    """:ivar key: None where the keyring has it."""
+    """:ivar key: None where the keyring has it.
+    :ivar in_keyring: whether the keyring has one, be it an older one that it did not let go of.
+    """
 
     key: str | None = field(default=None, repr=False)
+    in_keyring: bool = True
 
 
 class _Keyring(Protocol):
@@ -78,54 +81,64 @@ class KeyStore:
             return None
 
     def store(self, provider: str, key: str) -> str:
-        """Keep a key in place of the one there was. The keyring may ask the user: run this in a thread.
+        """Keep a key in place of the one there was. The keyring may ask the user: run this in a thread, which may be
+        abandoned.
 
-        :returns: where it is kept, in words.
+        :returns: where it is kept, in words, and what became of the one before it where that could not be removed.
         :raises ConfigError: see `read`; or the file cannot be written.
         """
+        before = self.read().get(provider)
+        # Nothing is locked meanwhile: somebody may have to be found who unlocks the keyring.
+        taken = self._into_keyring(provider, key)
+        in_keyring = taken == "kept"
+        suspected = taken == "unsure" or (before is not None and before.in_keyring)
+        left = not in_keyring and not self._out_of_keyring(provider) and suspected
         with self._file.changing() as stored:
-            if self._into_keyring(provider, key):
-                stored[provider] = StoredKey()
-                return "the system's keyring"
-            stored[provider] = StoredKey(key)
-        return str(self.path)
+            stored[provider] = StoredKey(None if in_keyring else key, in_keyring or left)
+        if in_keyring:
+            return "the system's keyring"
+        return (
+            f"{self.path}; one is left in the system's keyring, which does not let go of it" if left else f"{self.path}"
+        )
 
     def remove(self, providers: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Forget keys. The keyring may ask the user: run this in a thread.
+        """Forget keys. The keyring may ask the user: run this in a thread, which may be abandoned.
 
         :param providers: whose; None for all.
         :returns: whose there were.
-        :raises ConfigError: see `store`; or the keyring does not let go of one, which stays then.
+        :raises ConfigError: see `store`; or the keyring does not let go of one, which stays there.
         """
-        if not self.read():
+        before = self.read()
+        asked = [each for each in before if providers is None or each in providers]
+        if not asked:
             return ()
-        removed: list[str] = []
-        kept: list[str] = []
+        kept = [each for each in asked if before[each].in_keyring and not self._out_of_keyring(each)]
         with self._file.changing() as stored:
-            for provider in [each for each in stored if providers is None or each in providers]:
-                if stored[provider].key is None and not self._out_of_keyring(provider):
-                    kept.append(provider)
+            for provider in asked:
+                if provider in kept:
+                    stored[provider] = StoredKey()
                 else:
-                    del stored[provider]
-                    removed.append(provider)
+                    stored.pop(provider, None)
         if kept:
             raise ConfigError(
                 f"the system's keyring does not let go of the key for {', '.join(kept)}; unlock it, or remove it there",
                 source=str(self.path),
             )
-        return tuple(removed)
+        return tuple(asked)
 
-    def _into_keyring(self, provider: str, key: str) -> bool:
+    def _into_keyring(self, provider: str, key: str) -> Literal["kept", "refused", "unsure"]:
         keyring = _keyring()
         if keyring is None:
-            return False
+            return "refused"
+        taken: Literal["refused", "unsure"] = "refused"
         try:
             account = self._account(provider)
             keyring.set_password(SERVICE, account, key)
-            return keyring.get_password(SERVICE, account) == key
+            taken = "unsure"
+            return "kept" if keyring.get_password(SERVICE, account) == key else taken
         except Exception as error:
             _log.warning("the keyring does not take the key of %s: %s", provider, type(error).__name__)
-            return False
+            return taken
 
     def _out_of_keyring(self, provider: str) -> bool:
         keyring = _keyring()
@@ -169,13 +182,14 @@ def _loaded(said: dict[str, object]) -> dict[str, StoredKey]:
         key = fields.get("key")
         if not (isinstance(key, str) and key) and fields.get("in") != "keyring":
             raise ValueError(f"{name} has no key")
-        stored[name] = StoredKey(key if isinstance(key, str) else None)
+        stored[name] = StoredKey(key if isinstance(key, str) else None, fields.get("in") == "keyring")
     return stored
 
 
 def _dumped(stored: Mapping[str, StoredKey]) -> dict[str, object]:
     return {
         "providers": {
-            name: {"in": "keyring"} if each.key is None else {"key": each.key} for name, each in sorted(stored.items())
+            name: ({} if each.key is None else {"key": each.key}) | ({"in": "keyring"} if each.in_keyring else {})
+            for name, each in sorted(stored.items())
         }
     }

@@ -14,6 +14,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config.keys import KeyStore, StoredKey
+from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
 KEYRING_SECONDS = 60.0
@@ -32,10 +33,13 @@ class Route:
 
 
 class ModelAccess:
-    """:param keys: what `acp-agent login` has stored; None for nothing."""
+    """:param keys: what `acp-agent login` has stored; None for nothing.
+    :param patience: seconds that a keyring is waited for.
+    """
 
-    def __init__(self, keys: KeyStore | None = None) -> None:
+    def __init__(self, keys: KeyStore | None = None, patience: float = KEYRING_SECONDS) -> None:
         self._keys = keys
+        self._patience = patience
         self._routes: dict[str, Route | None] = {}
         self._changes = 0
         self._known: tuple[tuple[int, ...], Mapping[str, StoredKey]] = ((), {})
@@ -71,21 +75,29 @@ class ModelAccess:
         stored = self._stored().get(provider)
         if stored is None or stored.key is not None or provider in self._fetched or self._keys is None:
             return
-        with anyio.move_on_after(KEYRING_SECONDS) as scope:
+        with anyio.move_on_after(self._patience) as scope:
             key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
             if key is not None:
                 self._fetched[provider] = key
         if scope.cancelled_caught:
-            _log.warning("the keyring did not give the key of %s within %.0f s", provider, KEYRING_SECONDS)
+            _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
 
     async def forget_keys(self) -> tuple[str, ...]:
         """Remove all stored keys, for every process.
 
         :returns: whose there were.
-        :raises ConfigError: see `KeyStore.remove`.
+        :raises ConfigError: see `KeyStore.remove`; or the keyring does not answer, which may still remove them later.
         """
         self._fetched.clear()
-        return await to_thread.run_sync(self._keys.remove) if self._keys is not None else ()
+        if self._keys is None:
+            return ()
+        with anyio.move_on_after(self._patience):
+            return await to_thread.run_sync(self._keys.remove, abandon_on_cancel=True)
+        raise ConfigError(
+            f"the system's keyring has not answered for {self._patience:.0f} s, so that no key is removed yet; unlock"
+            " it, and log out again",
+            source=str(self._keys.path),
+        )
 
     def _stored(self) -> Mapping[str, StoredKey]:
         if self._keys is None:
