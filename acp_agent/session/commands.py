@@ -46,6 +46,7 @@ UNDO = "undo"
 PREVIEW = REPORTS[0]
 """The one of these words that instructions may follow."""
 
+_OPENING, _CLOSING = "=([{<\"'`", ".,;:!?)]}>\"'`"
 _COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]*(?:[:/][a-z0-9][a-z0-9_-]*)*)(?:\s+(?P<rest>.*))?\s*\Z", re.DOTALL)
 
 
@@ -54,7 +55,7 @@ class RecipeRun:
     """A prompt that names a recipe.
 
     :ivar instructions: what followed the name and the arguments, mentions included, as text.
-    :ivar attachments: the prompt's other parts.
+    :ivar attachments: the prompt's other parts, those in front included.
     :ivar arguments: values that were given, by name.
     """
 
@@ -107,8 +108,8 @@ class RecipeRun:
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
     """The recipe that a prompt names; None for ordinary text.
 
-    The name counts only at the very beginning of the first part: that is how every editor sends it, and how a person
-    writes a path instead (with a space in front). A word that names no recipe is ordinary text.
+    The name counts only at the very beginning of the text: that is how every editor sends it, and how a person writes a
+    path instead (with a space in front). A word that names no recipe is ordinary text.
 
     :raises RecipeError: it may not run, since a project brought it and nobody has allowed that.
     """
@@ -120,9 +121,9 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
         return None
     from acp_agent.recipes.arguments import split_arguments
 
-    attachments = parts[1:]
-    arguments, instructions = split_arguments(recipe, f"{words[1]}{mentioned(attachments)}")
-    return RecipeRun(recipe, instructions, attachments, arguments)
+    before, behind = around_command(parts)
+    arguments, instructions = split_arguments(recipe, words[1] + mentioned(behind, words[1]))
+    return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
 def _untrusted(recipe: Recipe) -> RecipeError:
@@ -139,11 +140,27 @@ def _untrusted(recipe: Recipe) -> RecipeError:
 
 
 def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
-    """The name behind the slash that a prompt begins with, and what follows it; None for ordinary text."""
-    if not parts or not isinstance(parts[0], Text):
-        return None
-    match = _COMMAND.match(parts[0].text)
+    """The name behind the slash that a prompt's text begins with, and what follows it; None for ordinary text."""
+    match = _COMMAND.match(first_text(parts))
     return (match["name"], match["rest"] or "") if match else None
+
+
+def first_text(parts: tuple[UserPart, ...]) -> str:
+    """The text that may be a command: the first that is not blank, whatever an editor has put in front of it."""
+    return next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
+
+
+def around_command(parts: tuple[UserPart, ...]) -> tuple[tuple[UserPart, ...], tuple[UserPart, ...]]:
+    """What stands in front of the text that is a command, without blanks, and what stands behind it."""
+    at = next(at for at, part in enumerate(parts) if isinstance(part, Text) and part.text.strip())
+    return tuple(part for part in parts[:at] if not isinstance(part, Text)), parts[at + 1 :]
+
+
+def unused_by_compaction(parts: tuple[UserPart, ...]) -> tuple[str, ...]:
+    """What a prompt that compacts has beside the words that say how: each as people call it."""
+    before, behind = around_command(parts)
+    pictures = (part for part in behind if isinstance(part, Image | Audio))
+    return tuple(_called(part) for part in (*before, *pictures))
 
 
 def compaction_word(run: RecipeRun) -> tuple[str, str]:
@@ -154,9 +171,18 @@ def compaction_word(run: RecipeRun) -> tuple[str, str]:
     return (word, "".join(rest).strip()) if known else ("", run.instructions)
 
 
-def mentioned(parts: tuple[UserPart, ...]) -> str:
-    """What stands in a prompt's further parts, as text: editors send each mention of a file as a part of its own."""
-    return "".join(_as_text(part) for part in parts)
+def mentioned(parts: tuple[UserPart, ...], before: str = "") -> str:
+    """What stands in a prompt's further parts, as text: editors send each mention of a file as a part of its own.
+
+    Words of two parts do not become one.
+
+    :param before: the text that they stand behind.
+    """
+    text = before
+    for more in filter(None, map(_as_text, parts)):
+        apart = text and not text[-1].isspace() and text[-1] not in _OPENING and not more[0].isspace()
+        text += f" {more}" if apart and more[0] not in _CLOSING else more
+    return text[len(before) :]
 
 
 def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
@@ -164,7 +190,7 @@ def builtin_command(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
     words = command_words(parts)
     if words is None or words[0] not in {command.name for command in BUILT_IN}:
         return None
-    return words[0], f"{words[1]}{mentioned(parts[1:])}"
+    return words[0], words[1] + mentioned(around_command(parts)[1], words[1])
 
 
 def turn_limits(settings: Settings, run: RecipeRun | None) -> TurnLimits:
@@ -202,3 +228,13 @@ def _as_text(part: UserPart) -> str:
             return part.uri
         case Image() | Audio() | CompactedBlock():
             return ""
+
+
+def _called(part: UserPart) -> str:
+    match part:
+        case Image(uri=uri):
+            return uri or "an image"
+        case Audio():
+            return "a sound"
+        case _:
+            return _as_text(part)

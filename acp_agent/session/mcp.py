@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
+from acp_agent.session.commands import around_command, first_text
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.updates import Command
 
@@ -147,13 +148,19 @@ class SessionMcp:
             return None
         made = await self._made(parts)
         told = made or parts
-        found = [await self._read(part) for part in parts if isinstance(part, Text | ResourceLink)]
-        resources = tuple(resource for each in found for resource in each)
+        resources = await self.resources(parts)
         return (*told, *resources) if made is not None or resources else None
 
+    async def resources(self, parts: tuple[UserPart, ...]) -> tuple[Resource, ...]:
+        """What the servers' resources hold that a prompt names, each once.
+
+        :raises ToolError: a server has not given one; says why.
+        """
+        found = [await self._read(part) for part in parts if isinstance(part, Text | ResourceLink)]
+        return tuple(dict.fromkeys(resource for each in found for resource in each))
+
     async def _made(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
-        first = parts[0]
-        match = _COMMAND.match(first.text) if isinstance(first, Text) else None
+        match = _COMMAND.match(first_text(parts))
         shorts = {server.short.lower(): server for server in self._all}
         server = shorts.get(match["server"]) if match else None
         if match is None or server is None:
@@ -168,7 +175,8 @@ class SessionMcp:
         from acp_agent.tools.mcp_results import prompt_parts
 
         arguments = await self._arguments(prompt, match["rest"] or "", f"/mcp:{match['server']}:{match['prompt']}")
-        return (*prompt_parts(await server.prompt(prompt.name, arguments)), *parts[1:])
+        before, behind = around_command(parts)
+        return (*prompt_parts(await server.prompt(prompt.name, arguments)), *before, *behind)
 
     async def _arguments(self, prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]:
         """A prompt's arguments as they were typed, and what is missing as the user gives it when they are asked.

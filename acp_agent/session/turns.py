@@ -33,12 +33,14 @@ from acp_agent.session.commands import (
     compaction_word,
     recipe_run,
     turn_limits,
+    unused_by_compaction,
 )
 from acp_agent.session.going_on import GoingOn
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import StopReason, Ticket
 from acp_agent.session.steering import Steering, says_anything, text_of
 from acp_agent.session.titles import title_of
+from acp_agent.tools.text import one_line
 from acp_agent.turn.calls import view_of
 from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.loop import run_turn
@@ -185,11 +187,11 @@ class SessionTurns:
         try:
             active = await host.models.active(host.model)
             await host.mcp.renew()
-            sent = (
-                await host.mcp.sent(parts)
-                if run is None
-                else (Text(await run.rendered(around=host.surroundings(run.recipe))), *run.attachments)
-            )
+            if run is None:
+                sent = await host.mcp.sent(parts)
+            else:
+                text = Text(await run.rendered(around=host.surroundings(run.recipe)))
+                sent = (text, *run.attachments, *await host.mcp.resources(parts))
             await host.attachments.check(parts if sent is None else sent, active.profile, active.name)
         except AgentError:
             # No model is set, the recipe is broken, or the model cannot be given what is attached. The prompt is kept,
@@ -239,6 +241,12 @@ class SessionTurns:
             )
             return "end_turn"
         await self._take(_prompted(parts, (), None if word == UNDO else run))
+        if unused := unused_by_compaction(parts):
+            command = f"/{run.recipe.command}"
+            await self._note(
+                f"Not used: {', '.join(map(one_line, unused))}. Only the words and addresses behind `{command}` say "
+                "what a summary is to keep."
+            )
         try:
             if word == UNDO:
                 from acp_agent.session.builtin import undo_compaction

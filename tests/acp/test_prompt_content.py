@@ -73,12 +73,59 @@ async def test_a_slash_command_is_understood_with_other_blocks_behind_it(
         assert "file:///shop/b.py" in asked
 
 
+@pytest.mark.parametrize("before", [BLOCKS[1:2], BLOCKS[3:], [text("")], [text(" \n"), *BLOCKS, text("")]])
+async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
+    tmp_path: Path, before: list[dict[str, Any]]
+) -> None:
+    replies = [Reply("A long story. " * 200), Reply("It prints."), Reply("Short.")]
+    attached = [block for block in before if block["type"] != "text"]
+    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
+        await it.prompt("Tell me. " * 200)
+        heard = len(it.agent.lines)
+        assert await it.prompt([*before, text("/help")]) == {"stopReason": "end_turn"}
+        assert "`/compact" in it.agent.text(since=heard)
+        assert await it.prompt([*before, text("/explain the loop")]) == {"stopReason": "end_turn"}
+        asked = it.server.calls[1].body["input"][-1]["content"]
+        assert "the loop" in str(asked)
+        assert "/explain" not in str(asked)
+        assert ("c = 1" in str(asked)) is (BLOCKS[1] in attached)
+        heard = len(it.agent.lines)
+        assert await it.prompt([*before, text("/compact keep names")]) == {"stopReason": "end_turn"}
+        statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
+        assert statuses == ["in_progress", "completed"]
+        assert it.server.calls[2].mentions("keep names")
+        told = it.agent.text(since=heard)
+        for block in attached:
+            assert (block.get("resource") or block)["uri"] in told
+        assert ("Not used: " in told) is bool(attached)
+
+
+async def test_a_picture_behind_a_compaction_is_told_of_as_not_used(tmp_path: Path) -> None:
+    picture = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    async with stage(tmp_path, Reply("A long story. " * 200), Reply("Short."), editor=ZED_BETA) as it:
+        await it.prompt("Tell me. " * 200)
+        await it.prompt([text("/compact"), picture, BLOCKS[0]])
+        assert "Not used: an image. Only the words and addresses behind `/compact`" in it.agent.text()
+        assert "file:///shop/b.py" in conversation(it.server.calls[1].body)[-1][1]
+
+
+async def test_the_words_of_two_blocks_behind_a_command_do_not_become_one(tmp_path: Path) -> None:
+    recipe = "---\nname: say\ndescription: Say\n---\nSaid: {{ instructions }}"
+    files = {".acp-agent/recipes/say.md": recipe}
+    async with stage(tmp_path, Reply("Yes."), files=files, trusted=True) as it:
+        await it.prompt([text("/say see"), BLOCKS[0], text("and ("), BLOCKS[1], text("), now"), text("go")])
+        said = it.server.calls[0].body["input"][-1]["content"][0]["text"]
+        assert said == "Said: see file:///shop/b.py and (file:///shop/c.py), now go"
+
+
 async def test_what_only_looks_like_a_command_is_a_prompt(tmp_path: Path) -> None:
     words = [" /compact", "/unknown thing", "/", "//compact", "/Compact", "see /compact", "/comp"]
-    async with stage(tmp_path, *[Reply("Yes.") for _ in words]) as it:
+    async with stage(tmp_path, *[Reply("Yes.") for _ in [*words, ""]]) as it:
         for word in words:
             assert await it.prompt(word) == {"stopReason": "end_turn"}
             assert conversation(it.server.calls[-1].body)[-1] == ("user", word)
+        assert await it.prompt([text("Look:"), text("/compact")]) == {"stopReason": "end_turn"}
+        assert "/compact" in conversation(it.server.calls[-1].body)[-1][1]
 
 
 async def test_what_is_no_prompt_is_invalid_and_never_reaches_the_model(tmp_path: Path) -> None:

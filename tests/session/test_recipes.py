@@ -76,7 +76,7 @@ async def test_recipes_of_the_user_and_the_project_are_offered_and_rendered_and_
         await agent.prompt(session, "/review")
         await agent.prompt(session, "/unknown thing")
         [rendered, *mentioned] = messages(server.calls[0].body)[0]["content"]
-        assert rendered["text"] == "Review the {{ cart }}file:///shop/cart.py with a close look."
+        assert rendered["text"] == "Review the {{ cart }} file:///shop/cart.py with a close look."
         assert "file:///shop/cart.py" in mentioned[0]["text"]
         assert not server.calls[0].mentions("/review")
         assert asked_last(server.calls[1].body) == "Review everything with a close look."
