@@ -19,7 +19,7 @@ from acp_agent.frozen import frozen
 _PROFILES: Final = ("blockprofile", "coverprofile", "cpuprofile", "memprofile", "mutexprofile", "outputdir", "trace")
 _LOOKING: Final = {
     "ack ag": "--pager",
-    "cargo": "--config run r rustc rustdoc",
+    "cargo": "--config run r rustc rustdoc watch",
     "curl": "-c -D -J -K -o -O -w --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl "
     "--output --output-dir --remote-header-name --remote-name --remote-name-all --stderr --trace --trace-ascii "
     "--write-out | AbCdeEFHmPQrtTuUxXyYz",
@@ -49,19 +49,91 @@ _LOOKING: Final = {
     "--output-file --rejected-log --save-cookies --use-askpass --warc-file | ABDGIilQRtTUwX",
     "yq": "-i -s --in-place --inplace --split-exp --split-exp-file | Iop",
 }
-# They run code whatever they are told. Who lets such a program run with any arguments has let it run anything.
+# They run code or other programs whatever they are told. Who lets such a program run with any arguments has let it run
+# anything.
+_SHELLS: Final = "ash elvish mksh nu oksh powershell rbash toybox xonsh"
+_WITH_A_LANGUAGE: Final = (
+    "awk dc dtrace duckdb ed emacs ex gawk gdb jshell less lldb mawk more nawk nvim sed sqlite vi view vim vimdiff"
+)
+_AROUND_OTHERS: Final = (
+    "ansible arch bunx bwrap caffeinate capsh cgexec chronic chrt concurrently corepack cpulimit cross-env "
+    "cross-env-shell daemonize dbus-run-session dotenv dumb-init env-cmd envdir firejail flatpak-spawn gosu hyperfine "
+    "lima linux ltrace nodemon npx numactl onchange perf pipx pm prlimit proxychains reflex rlwrap rr run-p run-s "
+    "sandbox-exec setarch setpriv sg socat ssh-agent start-stop-daemon su-exec tini torsocks unbuffer uvx valgrind "
+    "watchexec xcrun xvfb-run"
+)
 _RUNNING: Final = {
-    "awk bunx gawk mawk nawk npx pipx sed uvx": "*",
+    f"{_SHELLS} {_WITH_A_LANGUAGE} {_AROUND_OTHERS}": "*",
+    # languages
     "bun": "-e -p --eval --print --preload x exec",
-    "deno": "eval x",
-    "lua": "-e",
-    "make": "-E -C -f -I --directory --eval --file --include-dir --makefile =",
-    "node": "-e -p -r --eval --print --require --import --loader --experimental-loader",
-    "perl": "-e -E -M -m -d",
+    "clj clojure": "-e -Sdeps --eval | AMPSTX",
+    "crystal": "eval i play",
+    "deno": "eval repl x --eval",
+    "elixir iex": "-e --eval --rpc-eval",
+    "erl": "-eval -run -s",
+    "ghc": "-e | DILOWXcdfhikmnopqrstuvwxy",
+    "gnuplot": "-e",
+    "groovy kotlin scala": "-e -expression | DJXbcdi",
+    "gs": "-c",
+    "guile": "-c -e",
+    "ipython": "-c --c --code-to-run --InteractiveShellApp.exec-lines",
+    "julia": "-e -E -L --eval --load --print",
+    "jython micropython py pypy python pythonw": "-c timeit -mtimeit",
+    "lua luajit texlua": "-e | Ojl",
+    "matlab": "-r -batch",
+    "node nodejs": "-e -p -r --eval --print --require --import --loader --experimental-loader",
+    "octave sbcl": "--eval --load",
+    "perl raku": "-e -E -M -m -d",
     "php": "-r -B -R -E -d -F --run --process-begin --process-code --process-end",
-    "pypy python": "-c",
+    "pry": "-e -r --exec --require",
+    "r rscript": "-e",
+    "racket": "-e --eval",
     "ruby": "-e -r",
+    "swift": "-e repl",
+    "ts-node tsx": "-C -O -e -p -r --compiler --compiler-options --eval --import --loader --print --require | DP",
+    # databases
+    "mariadb mysql": "-e --execute --init-command --pager | DPSTdhopu",
+    "mongo mongosh": "--eval",
+    "psql": "-L -c -o --command --log-file --output | FPRTUdfhpv",
+    # builds, packages and versions
+    "apt apt-get": "-c -o --config-file --option | t",
+    "asdf fnm jenv mise nodenv nvm pyenv rbenv rustup volta": "exec run x",
+    "bazel bazelisk": "--run-under",
+    "brew": "exec irb ruby sh",
+    "bundle bundler": "console e ex exe exec",
+    "c++ cc g++ gcc": "-wrapper",
+    "cabal opam stack": "eval exec ghci new-exec runghc runhaskell v2-exec",
+    "cmake": "-E | ABCDGSTUW",
+    "composer gem": "exec",
+    "conda hatch mamba micromamba pdm pipenv poetry rye": "run shell",
+    "direnv": "exec",
+    "guix": "environment repl shell time-machine",
+    "just": "-c --command --set --shell --shell-arg --shell-command",
+    "latex latexmk luatex lualatex pdflatex pdftex tex xelatex xetex": "-e -enable-write18 -latex -lualatex -pdflatex "
+    "-shell-escape -xelatex --enable-write18 --shell-escape | bcdfghijklmnoprstuvxyz",
+    "make": "-E -C -f -I --directory --eval --file --include-dir --makefile =",
+    "meson": "devenv",
+    "mix": "-e cmd eval --eval",
+    "mvn mvnw": "exec:exec exec:java",
+    "nix": "-c develop eval repl run shell --command --expr",
+    "nix-build nix-instantiate nix-shell": "-E -p --command --expr --packages --run",
+    "pixi": "exec run shell x",
+    "rails": "r runner",
+    "tox": "e exec",
     "uv": "run tool x",
+    # containers, machines, secrets
+    "apptainer distrobox flatpak incus lxc multipass singularity snap toolbox": "enter exec run shell",
+    "aws-vault chamber doppler infisical op sops": "exec exec-env exec-file run",
+    "docker docker-compose nerdctl podman podman-compose": "create exec run",
+    "gh glab": "alias codespace config cs ext extension extensions",
+    "helm": "plugin --post-renderer",
+    "kubectl oc": "debug edit exec rsh rsync run set-credentials --kubeconfig",
+    "vagrant": "-c ssh --command",
+    # others
+    "bat batcat": "--pager",
+    "fzf": "--bind --preview",
+    "nc ncat netcat": "-c -e --exec --lua-exec --sh-exec | GWXgimopswx",
+    "zip": "-TT --unzip-command",
 }
 _DIFFERENCES: Final = "--output --ext-diff --textconv"
 _GIT: Final = {
