@@ -32,10 +32,9 @@ def permission_options(subject: str) -> list[JsonObject]:
 
     :param subject: what "always" would cover.
     """
-    covered = subject if len(subject) <= MAX_SUBJECT else f"{subject[: MAX_SUBJECT - 1]}…"
     named: tuple[tuple[PermissionOptionKind, str], ...] = (
         ("allow_once", "Allow"),
-        ("allow_always", f"Always allow {' '.join(covered.split())}"),
+        ("allow_always", f"Always allow {one_line(' '.join(subject.split()), MAX_SUBJECT)}"),
         ("reject_once", "Reject"),
     )
     return [requests.permission_option(kind, name, kind) for kind, name in named]

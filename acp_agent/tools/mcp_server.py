@@ -7,6 +7,7 @@ no other server and no session.
 from __future__ import annotations
 
 import importlib
+import json
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
 from acp_agent.tools.mcp_stdio import server_environment, server_process
 from acp_agent.tools.mcp_tools import McpTool, tools_of
 from acp_agent.tools.mcp_variables import secrets, with_values
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.text import counted, digest, one_line
 
 if TYPE_CHECKING:
     from acp_agent.tools.mcp import Connection, Mode
@@ -47,6 +48,8 @@ CALL_PATIENCE = 10.0
 CLOSE_SECONDS = 1.0
 _TOGETHER_SECONDS = 0.05
 """Changes that come so soon after each other are one."""
+_DIGITS = 12
+"""Of SHA-256, in hexadecimal: a person reads them."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +111,15 @@ class SessionServer:
     def name(self) -> str:
         """What people call it."""
         return self._server.name
+
+    @property
+    def identity(self) -> str:
+        """Digits that tell it from every other server: of what is run with which variables, or of the address.
+
+        Not of its headers, in which a login stands that changes while the server stays the same.
+        """
+        server = self._server
+        return digest(json.dumps([server.command, server.args, sorted(server.env.items()), server.url]))[:_DIGITS]
 
     async def run(self) -> None:
         """Keep it running until it is closed."""

@@ -34,6 +34,11 @@ class Callee(Protocol):
         """What people call it."""
         ...
 
+    @property
+    def identity(self) -> str:
+        """Digits that tell it from every other server, whatever those are called."""
+        ...
+
     async def call(
         self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
     ) -> Answer:
@@ -88,7 +93,8 @@ class McpTool:
             return Outcome(result_parts(answer), view, is_error=answer.is_error)
 
         effect = "read" if self._tool.reads else "execute"
-        return PreparedCall(view, Access(effect, subject=self._name), run)
+        # Not the name alone: an "always" for this server must not be one for another that is called so later.
+        return PreparedCall(view, Access(effect, subject=f"{self._name} ({self._server.identity})"), run)
 
 
 def tools_of(server: Callee, short: str, offered: tuple[OfferedTool, ...]) -> tuple[McpTool, ...]:

@@ -79,3 +79,22 @@ async def test_what_is_not_there_cannot_be_revoked(tmp_path: Path, rules: list[s
     what = "no rule 'shell: rm'" if rules else "no rules"
     assert (ran.code, ran.out) == (1, "")
     assert f"{tmp_path} has {what}. `acp-agent permissions` lists" in ran.err
+
+
+async def test_what_is_asked_and_listed_holds_no_marks_that_turn_it_around(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "echo \u202e1; echo \u20662"})
+    outside = ToolCall("write", {"path": str(tmp_path / "o\u202edd"), "content": "x"})
+    async with stage(tmp_path, Reply(tool_calls=[call, outside]), Reply("Done.")) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        assert asked(it) == 2
+        said = [
+            words
+            for asking in it.agent.desk.permissions
+            for words in (asking["toolCall"]["title"], *(option["name"] for option in asking["options"]))
+        ]
+        said += (await permissions(it)).out.splitlines()
+        assert sum("\ufffd" in words for words in said) >= 5
+        assert not [words for words in said if "\u202e" in words or "\u2066" in words]
+        [rule, *_] = [line.split("  ")[-1] for line in said if "shell: " in line and line.startswith("  ")]
+        assert (await permissions(it, "revoke", rule, "--project", str(it.folder))).code == 0

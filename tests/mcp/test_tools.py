@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from support.mcp import logged, mcp_program, ready, says, tool
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
+from support.terminal import run_command
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 READS = {"annotations": {"readOnlyHint": True, "title": "Look around"}}
@@ -22,6 +24,43 @@ def told(it: Stage, call: int) -> list[str]:
 
 def asked(it: Stage) -> list[str]:
     return [params["toolCall"]["title"] for params in it.agent.desk.permissions]
+
+
+async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_called(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in "123")
+    for folder in (first, second, third):
+        folder.mkdir()
+    mine, other, third_one = (mcp_program(folder, "s", tools=[tool("put")]) for folder in (first, second, third))
+    changed = {**mine.entry, "env": []}
+    called: list[str] = []
+
+    def script(body: Any) -> Reply:
+        names = [each["name"] for each in body["tools"] if each["name"].startswith("mcp__s")]
+        if body["input"][-1].get("type") == "function_call_output":
+            return Reply("Done.")
+        called.extend(names)
+        return Reply(tool_calls=[ToolCall(name) for name in names])
+
+    async def asked_with(it: Stage, *entries: dict[str, Any]) -> int:
+        before = len(asked(it))
+        session = await it.agent.new_session(it.folder, mcpServers=list(entries))
+        assert await it.agent.prompt(session, "Put them", 60) == {"stopReason": "end_turn"}
+        return len(asked(it)) - before
+
+    async with stage(tmp_path, script=script) as it:
+        it.agent.permission_answer = "allow_always"
+        assert await asked_with(it, mine.entry) == 1
+        assert await asked_with(it, mine.entry) == 0
+        it.agent.permission_answer = "allow_once"
+        assert await asked_with(it, other.entry) == 1
+        assert await asked_with(it, changed) == 1
+        it.agent.permission_answer = "allow_always"
+        assert await asked_with(it, mine.entry, other.entry) == 1  # the other is now called s-2
+        it.agent.permission_answer = "allow_once"
+        assert await asked_with(it, other.entry, third_one.entry) == 2
+        assert called[-2:] == ["mcp__s__put", "mcp__s-2__put"]
+        listed = await run_command(it.home, "permissions")
+        assert re.search(r"mcp__s__put \([0-9a-f]{12}\)\n", listed.out)
 
 
 async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(tmp_path: Path) -> None:

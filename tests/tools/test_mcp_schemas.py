@@ -15,6 +15,7 @@ from acp_agent.tools.mcp_tools import DESCRIPTION_LIMIT, input_schema, tools_of
 
 class Server:
     name = "server"
+    identity = "0"
 
     async def call(
         self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,3 +86,18 @@ def test_nouns_are_counted() -> None:
         "0 files",
         "3 matches",
     ]
+
+
+@given(any_text, st.integers(1, 100))
+def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert len(line.splitlines()) <= 1
+    turning = {"FSI", "LRE", "LRI", "LRO", "PDF", "PDI", "RLE", "RLI", "RLO"}
+    assert not [each for each in line if unicodedata.bidirectional(each) in turning]
+    assert not [each for each in line if unicodedata.category(each) == "Cc"]
+
+
+def test_what_joins_letters_and_emoji_stays_in_a_line_and_what_nobody_sees_does_not() -> None:
+    assert one_line("क्‍ष 👩‍💻 می‌خواهم") == "क्‍ष 👩‍💻 می‌خواهم"
+    assert one_line("a\u202eb\u2066c\u200bd\u200ee\u061cf\x9b31mg\ufeff") == "a�b�c�d�e�f�31mg�"
