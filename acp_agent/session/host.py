@@ -124,6 +124,11 @@ class SessionHost:
         if "compaction" in self.__dict__:
             await self.compaction.preparation.drop()
 
+    async def summary_written(self) -> None:
+        """Wait until no summary is being written in the background."""
+        if "compaction" in self.__dict__:
+            await self.compaction.preparation.written()
+
     @cached_property
     def compaction(self) -> SessionCompaction:
         """The session's compactions. Loaded with the first prompt: a new session does not wait for it."""

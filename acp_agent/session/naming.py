@@ -1,7 +1,8 @@
 """`SessionNaming`: a title in a few words by the cheap model, in place of the first words of the first prompt.
 
-It is asked once, behind the turn that gave the session its first title, and gives way to the next turn, behind which it
-is tried again. Whatever becomes of it, the session goes on and keeps the title that it has.
+It is asked once, behind the turn that gave the session its first title and behind a summary that this turn has begun,
+and gives way to the next turn, behind which it is tried again. Whatever becomes of it, the session goes on and keeps
+the title that it has.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class SessionNaming:
     async def _name(self, scope: anyio.CancelScope, over: anyio.Event) -> None:
         try:
             with scope:
+                # Many a local server does one thing at a time.
+                await self._host.summary_written()
                 try:
                     with anyio.fail_after(SECONDS):
                         answered = await self._ask()

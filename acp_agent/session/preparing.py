@@ -124,6 +124,11 @@ class Preparation:
         self._draft = _Draft(self._log.context.revision)
         self._tasks.start_soon(self._write, make, self._draft)
 
+    async def written(self) -> None:
+        """Wait until nothing is being written."""
+        while self._draft is not None and self.running:
+            await self._draft.written.wait()
+
     async def ordered(self) -> Order | None:
         """What is being written or waits; None where there is nothing."""
         draft = self._draft

@@ -1,7 +1,7 @@
 """`Steering`: prompts that come while a turn runs and join it at its next step, where the user's settings say so.
 
-It owns which of them join, and that each is answered as the turn is. Commands and recipes have turns of their own, and
-what was sent behind one of those waits with it.
+It owns which of them join, and that each is answered as the turn is, unless it cannot be sent at all. Commands and
+recipes have turns of their own, and what was sent behind one of those waits with it.
 """
 
 from __future__ import annotations
@@ -70,9 +70,8 @@ class Steering:
                 await self._take(ticket, ())
             raise
         except AgentError as error:
-            # The turn is about more than this; the prompt can be sent again.
-            await self._take(ticket, ())
-            await note(str(error))
+            # The turn is about more than this; the prompt is kept, and answered as in a turn of its own.
+            await self._take(ticket, (), failed=error)
             return None
         if hooked.blocks or hooked.stop is not None:
             sent = ()
@@ -85,10 +84,14 @@ class Steering:
         await host.hooks.add(hooked.context)
         return hooked.stop
 
-    async def _take(self, ticket: Ticket, sent: tuple[UserPart, ...] | None) -> None:
+    async def _take(self, ticket: Ticket, sent: tuple[UserPart, ...] | None, failed: AgentError | None = None) -> None:
         message_id = new_id("msg")
         await self._host.append(UserPrompted(message_id, ticket.parts, sent, steers=True))
-        ticket.take(message_id)
+        if failed is None:
+            ticket.take(message_id)
+        else:
+            self._joined.remove(ticket)
+            ticket.answer(failed)
         # A cancel that comes now is too late: who sent it is told that it has its place.
         with anyio.CancelScope(shield=True):
             await self._host.show(PromptTaken(message_id, ticket.parts))
