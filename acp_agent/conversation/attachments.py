@@ -1,13 +1,14 @@
-"""Putting the bytes in an event away: large ones are kept once, beside the log, by the name of what they are.
+"""Putting the bytes in an event away, and its long texts: kept once, beside the log, by the name of what they are.
 
-An event refers to them by their SHA-256 from then on. Knows nothing of where they are kept.
+An event refers to them by their SHA-256 from then on: to bytes wherever it is, to texts only in what is persisted, so
+that whoever reads the log has the words before them. Knows nothing of where they are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import (
@@ -33,10 +34,9 @@ from acp_agent.conversation.messages import (
 )
 
 STORED_FROM = 4_096
-"""Characters of base64 from which on bytes are put away."""
+"""Characters, of base64 or of text, from which on it is put away."""
 
 Part = TypeVar("Part", bound=UserPart)
-Change = Callable[[Data], Data]
 _Held = TypeVar("_Held", Pinned, Rewritten, RestoredEntry)
 
 
@@ -48,12 +48,49 @@ def put_away(event: Event, blobs: dict[str, bytes]) -> Event:
     :param blobs: takes the bytes, by their SHA-256.
     """
 
-    def keep(data: Data) -> Data:
-        if isinstance(data, Stored) or len(data) < STORED_FROM:
-            return data
-        return _stored(data, blobs)
+    def keep(part: Part) -> Part:
+        data = data_of(part)
+        if data is None or isinstance(data, Stored) or len(data) < STORED_FROM:
+            return part
+        stored = _stored(data, blobs)
+        return part if stored is data else with_data(part, stored)
 
     return _changed(event, keep)
+
+
+def put_texts_away(event: Event, blobs: dict[str, bytes]) -> Event:
+    """The event with references in the place of the long texts of files that came along, as it is persisted.
+
+    What is no Unicode stays where it is, for the codec to mend.
+
+    :param blobs: takes their bytes, by their SHA-256.
+    """
+
+    def keep(part: Part) -> Part:
+        if not isinstance(part, Resource) or part.blob is not None or len(part.text or "") < STORED_FROM:
+            return part
+        try:
+            content = (part.text or "").encode()
+        except UnicodeEncodeError:
+            return part
+        return replace(part, text=None, blob=replace(_kept(content, blobs), of_text=True))
+
+    return _changed(event, keep)
+
+
+def with_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
+    """The event that `put_texts_away` made this one from.
+
+    :param read: bytes by their SHA-256; None where they are gone, and then the reference stays.
+    """
+
+    def bring(part: Part) -> Part:
+        if not isinstance(part, Resource) or not isinstance(part.blob, Stored) or not part.blob.of_text:
+            return part
+        content = read(part.blob.sha256)
+        return part if content is None else replace(part, text=content.decode(), blob=None)
+
+    return _changed(event, bring)
 
 
 def data_of(part: UserPart) -> Data | None:
@@ -88,7 +125,6 @@ def stored_in(parts: Iterable[UserPart]) -> Iterator[Stored]:
 
 def _stored(data: str, blobs: dict[str, bytes]) -> Data:
     import base64
-    import hashlib
 
     try:
         content = base64.b64decode(data, validate=True)
@@ -96,6 +132,12 @@ def _stored(data: str, blobs: dict[str, bytes]) -> Data:
         return data
     if base64.b64encode(content).decode("ascii") != data:
         return data
+    return _kept(content, blobs)
+
+
+def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
+    import hashlib
+
     digest = hashlib.sha256(content).hexdigest()
     blobs[digest] = content
     return Stored(digest, len(content), _is_text(content))
@@ -111,7 +153,11 @@ def _is_text(content: bytes) -> bool:
     return True
 
 
-def _changed(event: Event, change: Change) -> Event:
+class _Change(Protocol):
+    def __call__(self, part: Part) -> Part: ...
+
+
+def _changed(event: Event, change: _Change) -> Event:
     match event:
         case UserPrompted():
             shown = _parts(event.shown, change)
@@ -136,14 +182,14 @@ def _changed(event: Event, change: Change) -> Event:
             return event
 
 
-def _held(items: tuple[_Held, ...], change: Change) -> tuple[_Held, ...]:
+def _held(items: tuple[_Held, ...], change: _Change) -> tuple[_Held, ...]:
     return tuple(replace(item, message=_message(item.message, change)) for item in items)
 
 
 _Message = TypeVar("_Message", bound=Message)
 
 
-def _message(message: _Message, change: Change) -> _Message:
+def _message(message: _Message, change: _Change) -> _Message:
     if isinstance(message, AssistantMessage):
         return message
     if isinstance(message, RecipePrompt):
@@ -155,8 +201,7 @@ def _message(message: _Message, change: Change) -> _Message:
 _Parts = TypeVar("_Parts", bound=UserPart)
 
 
-def _parts(parts: tuple[_Parts, ...], change: Change) -> tuple[_Parts, ...]:
-    """The parts with the change in those that have bytes; the same tuple where none has."""
-    if all(data_of(part) is None for part in parts):
-        return parts
-    return tuple(part if (data := data_of(part)) is None else with_data(part, change(data)) for part in parts)
+def _parts(parts: tuple[_Parts, ...], change: _Change) -> tuple[_Parts, ...]:
+    """The parts with the change in each; the same tuple where none is another."""
+    changed = tuple(change(part) for part in parts)
+    return parts if all(new is old for new, old in zip(changed, parts, strict=True)) else changed

@@ -48,11 +48,13 @@ class Stored:
     :ivar sha256: of the bytes, in hex; by this name they are asked for.
     :ivar size: bytes.
     :ivar text: whether they are UTF-8 without a zero byte, so that a model can be given them as text.
+    :ivar of_text: they came as text, which they become again when the log is read.
     """
 
     sha256: str
     size: int
     text: bool = False
+    of_text: bool = False
 
 
 Data: TypeAlias = str | Stored

@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
+from acp_agent.conversation.attachments import with_texts
 from acp_agent.conversation.codec import decode
-from acp_agent.conversation.events import AssistantAnswered, LoggedEvent
+from acp_agent.conversation.events import AssistantAnswered, Event, LoggedEvent
 from acp_agent.errors import SessionNotFoundError
 
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
@@ -20,6 +21,10 @@ _LAST_ANSWER = """
     SELECT kind, data FROM events WHERE session = ? AND seq < ? AND kind = 'assistant_answered'
     ORDER BY seq DESC LIMIT 1
 """
+
+
+_READ_TEXT = "SELECT data FROM blobs WHERE sha256 = ?"
+_REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
@@ -39,13 +44,14 @@ def read_events(
     """Entries of a log in order.
 
     :param last: seq of the last one, which is read as well.
-    :param characters: ends behind the entry that brings the JSON read to this length.
+    :param characters: ends behind the entry that brings what was read to this length.
     """
     size = 0
     with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
         for seq, at, kind, data in rows:
-            yield LoggedEvent(seq, at, decode(kind, data))
-            size += len(data)
+            event, length = load(connection, kind, data)
+            yield LoggedEvent(seq, at, event)
+            size += length
             if characters is not None and size >= characters:
                 return
 
@@ -54,7 +60,22 @@ def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int])
     """The entries at these places, which have to be places of the log."""
     for wanted in seqs:
         for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
-            yield LoggedEvent(seq, at, decode(kind, data))
+            yield LoggedEvent(seq, at, load(connection, kind, data)[0])
+
+
+def load(connection: sqlite3.Connection, kind: str, data: str) -> tuple[Event, int]:
+    """An event with the texts that it refers to, and how many characters were read for it."""
+    event, size = decode(kind, data), len(data)
+    if _REFERENCE not in data:
+        return event, size
+
+    def text(digest: str) -> bytes | None:
+        nonlocal size
+        row: tuple[bytes] | None = connection.execute(_READ_TEXT, (digest,)).fetchone()
+        size += len(row[0]) if row else 0
+        return row[0] if row else None
+
+    return with_texts(event, text), size
 
 
 def called(connection: sqlite3.Connection, session: int, before: int) -> dict[str, str]:

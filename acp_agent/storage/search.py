@@ -21,10 +21,9 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 
-from acp_agent.conversation.codec import decode
 from acp_agent.conversation.events import AssistantAnswered, LoggedEvent, ToolReturned
 from acp_agent.storage.database import transaction
-from acp_agent.storage.rows import called, find, read_some
+from acp_agent.storage.rows import called, find, load, read_some
 from acp_agent.storage.store import Found
 from acp_agent.storage.words import (
     RECALL_TOOL,
@@ -57,9 +56,11 @@ _MATCHES = """
     SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid BETWEEN ? AND ?
     ORDER BY rank, rowid DESC LIMIT ?
 """
+_REFERS = """data LIKE '%"of_text":%true%'"""
+"""A text of it is elsewhere (see `put_texts_away`)."""
 _SCAN = f"""
     SELECT seq, at, kind, data FROM events
-    WHERE session = ? AND seq < ? AND kind IN ({_KINDS}) AND ({{conditions}}) ORDER BY seq DESC
+    WHERE session = ? AND seq < ? AND kind IN ({_KINDS}) AND (({{conditions}}) OR {_REFERS}) ORDER BY seq DESC
 """
 
 
@@ -145,14 +146,14 @@ def _unindexed(
     size = 0
     with closing(connection.execute(_UNINDEXED, (session, after + 1, last))) as rows:
         for seq, _, kind, data in rows:
-            event = decode(kind, data)
+            event, length = load(connection, kind, data)
             if isinstance(event, AssistantAnswered):
                 names = {call.id: call.name for call in event.message.tool_calls}
             echo = isinstance(event, ToolReturned) and names.get(event.result.call_id) == RECALL_TOOL
             text = "" if echo else searchable_text(event)
             if text:
                 texts.append((session << _SESSION_SHIFT | seq, indexed_form(text)))
-            size += len(data)
+            size += length
             if size >= _BATCH_CHARACTERS:
                 return texts, seq
     return texts, last
@@ -174,7 +175,7 @@ def _scan(
     seqs: list[int] = []
     with closing(connection.execute(_SCAN.format(conditions=conditions), (session, upto + 1, *patterns))) as rows:
         for seq, at, kind, data in rows:
-            logged = LoggedEvent(seq, at, decode(kind, data))
+            logged = LoggedEvent(seq, at, load(connection, kind, data)[0])
             held = holds(searchable_text(logged.event), words, every)
             if held and _tool(connection, session, logged) != RECALL_TOOL:
                 seqs.append(seq)

@@ -147,7 +147,8 @@ class SessionStore(Protocol):
         """Bytes that the session's events refer to, by their SHA-256; without those that it does not refer to.
 
         Large bytes in events that are appended (see `put_away`) are kept once for all sessions, and what `append` and
-        every reader return refers to them. They go with the last session whose log refers to them.
+        every reader return refers to them. They go with the last session whose log refers to them. So are long texts
+        of files that came along, but everybody reads them where they stood.
 
         :raises SessionNotFoundError: no such session.
         """

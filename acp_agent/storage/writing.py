@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from acp_agent.conversation.attachments import put_away
+from acp_agent.conversation.attachments import put_away, put_texts_away, with_texts
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
 from acp_agent.errors import InvalidParamsError, SessionConflictError, StorageError
@@ -184,9 +184,10 @@ def _numbered(
     blobs: dict[str, bytes] = {}
     for seq, whole in enumerate(events, head + 1):
         event = put_away(whole, blobs)
-        data = encode(event)
+        data = encode(put_texts_away(event, blobs))
         # This character may stand for something that the codec could not store.
-        logged.append(LoggedEvent(seq, moment, decode(event.kind, data) if "\ufffd" in data else event))
+        stored = with_texts(decode(event.kind, data), blobs.get) if "\ufffd" in data else event
+        logged.append(LoggedEvent(seq, moment, stored))
         rows.append((seq, moment, event.kind, data))
     return tuple(logged), tuple(rows), blobs
 

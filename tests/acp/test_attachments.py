@@ -18,6 +18,7 @@ from support.editors import TOAD, ZED_BETA
 from support.models import DialectName
 from support.replies import Reply
 from support.stage import Stage, conversation, stage
+from support.terminal import run_command
 
 NOISE = random.Random(7).randbytes(30_000)
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + NOISE).decode()
@@ -76,6 +77,44 @@ async def test_what_is_large_is_stored_once_and_there_for_every_request_and_ever
             assert stored(it)[0] == digests(PICTURE, FILE)
             await later.agent.request("session/delete", {"sessionId": it.session})
             assert stored(it)[0] == []
+
+
+async def test_the_text_of_a_file_is_stored_once_and_there_wherever_it_is_wanted(tmp_path: Path) -> None:
+    words = "The lantern hangs behind the door. \n" * 2_000
+    file: dict[str, Any] = {
+        "type": "resource",
+        "resource": {"uri": "file:///shop/a.txt", "text": words, "mimeType": "text/plain"},
+    }
+    replies = [Reply("A long story. " * 300), *map(Reply, ("Again.", "Mine.", "Short.", "On.", "Back.", "Fork."))]
+    recipe = {".acp-agent/recipes/mine.md": "---\ndescription: Mine\n---\nDo it.\n"}
+    async with stage(tmp_path, *replies, editor=ZED_BETA, files=recipe, trusted=True) as it:
+        first, second, third = [text("Compare "), file], [file, text("And")], [text("/mine"), file]
+        for prompt in (first, second, third):
+            await it.prompt(prompt)
+        assert [str(call.body).count("hangs behind") for call in it.server.calls] == [2_000, 4_000, 6_000]
+        blobs, logs = stored(it)
+        assert blobs == [hashlib.sha256(words.encode()).hexdigest()]
+        assert "hangs behind" not in logs
+        async with it.restarted() as later:
+            assert [block for block in await shown(later) if block["type"] == "resource"] == [file] * 3
+            await later.prompt("/compact")
+            assert "hangs behind" in str(later.server.calls[3].body)
+            await later.prompt("On?")
+            assert str(later.server.calls[-1].body).count("hangs behind") < 6_000
+            await later.prompt("/compact undo")
+            assert str(stored(it)[1]).count("hangs behind") < 100
+            await later.prompt("Back?")
+            assert str(later.server.calls[-1].body).count("hangs behind") == 6_000
+            copy = await later.agent.request(
+                "session/fork", {"sessionId": it.session, "cwd": str(it.folder), "mcpServers": []}
+            )
+            await later.agent.request("session/delete", {"sessionId": it.session})
+            await later.agent.prompt(copy["sessionId"], "Still?", 30)
+            assert str(later.server.calls[-1].body).count("hangs behind") == 6_000
+        page = tmp_path / "x.html"
+        made = await run_command(it.home, "inspect", copy["sessionId"], "--output", str(page))
+        assert made.code == 0, made.err
+        assert "hangs behind" in page.read_text()
 
 
 async def test_a_sound_is_heard_by_a_model_that_takes_it_wherever_it_stands(tmp_path: Path) -> None:

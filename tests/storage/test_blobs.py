@@ -15,9 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.attachments import STORED_FROM, data_of, put_away
+from acp_agent.conversation.attachments import STORED_FROM, data_of, put_away, put_texts_away, with_texts
 from acp_agent.conversation.codec import decode, encode
-from acp_agent.conversation.events import ContextSwapped, MessageSupplied, Pinned, ToolReturned, UserPrompted
+from acp_agent.conversation.entries import RecipePrompt
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    Event,
+    MessageSupplied,
+    Pinned,
+    RestoredEntry,
+    Rewritten,
+    ToolReturned,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import (
     Audio,
     Image,
@@ -30,6 +41,8 @@ from acp_agent.conversation.messages import (
     data_length,
 )
 from acp_agent.conversation.views import CallView
+from acp_agent.storage.database import open_database
+from acp_agent.storage.rows import read_events
 from acp_agent.storage.sqlite import SqliteStore
 from support.events import EXAMPLES
 from support.stores import START, Open, opened, read
@@ -39,6 +52,8 @@ ENCODED = base64.b64encode(PICTURE).decode()
 DIGEST = hashlib.sha256(PICTURE).hexdigest()
 KEPT = Stored(DIGEST, len(PICTURE))
 IMAGE = Image(ENCODED, "image/png", "file:///shop/a.png")
+WORDS = "Behind the door stood a lantern, and nobody knew why. " * 100
+FILE = Resource("file:///shop/a.txt", text=WORDS, mime_type="text/plain")
 BYTES = [bytes([number]) * 5000 for number in range(3)]
 PICTURES = [Image(base64.b64encode(data).decode(), "image/png") for data in BYTES]
 NAMES = [hashlib.sha256(data).hexdigest() for data in BYTES]
@@ -48,11 +63,15 @@ any_bytes = st.one_of(
     st.builds(lambda seed, count: seed * count, st.binary(min_size=1, max_size=40), st.integers(100, 400)),
 )
 any_data = st.one_of(any_bytes.map(lambda data: base64.b64encode(data).decode()), st.text("AB=+/\n é", max_size=9000))
+any_words = st.builds(
+    lambda text, times: text * times, st.text(st.characters(codec=None), max_size=9), st.sampled_from([1, 1000])
+)
 any_part = st.one_of(
     st.builds(Text, st.text(max_size=9)),
     st.builds(Image, any_data, st.just("image/png")),
     st.builds(Audio, any_data, st.just("audio/wav")),
     st.builds(lambda data: Resource("file:///x", blob=data), any_data),
+    st.builds(lambda text: Resource("file:///x", text=text, mime_type="text/plain"), any_words),
 )
 
 
@@ -83,22 +102,87 @@ def test_what_is_put_away_is_read_and_put_back_character_by_character(parts: lis
             assert after == before
 
 
-def test_every_event_that_holds_parts_gives_its_bytes_away() -> None:
-    view, message = CallView("Read"), UserMessage("msg_1", (IMAGE,))
-    swap = EXAMPLES["context_swapped"]
+@given(st.lists(any_part, max_size=4), st.lists(any_part, max_size=2))
+def test_a_text_that_is_put_away_comes_back_character_by_character(shown: list[UserPart], sent: list[UserPart]) -> None:
+    blobs: dict[str, bytes] = {}
+    event = UserPrompted("msg_1", tuple(shown), tuple(sent))
+    kept = put_texts_away(event, blobs)
+    data = encode(kept)
+    assert put_texts_away(kept, {}) == kept
+    # What is no Unicode is mended as it is in every event.
+    assert with_texts(decode(event.kind, data), blobs.get) == decode(event.kind, encode(event))
+    assert with_texts(decode(event.kind, data), {}.get) == decode(event.kind, data)
+    assert all(hashlib.sha256(content).hexdigest() == digest for digest, content in blobs.items())
+    long = {part.text for part in (*shown, *sent) if isinstance(part, Resource) and len(part.text or "") >= STORED_FROM}
+    whole = {text for text in long if text and not any("\ud800" <= each <= "\udfff" for each in text)}
+    assert {content.decode() for content in blobs.values()} == whole
+
+
+def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
+    swap, restored = EXAMPLES["context_swapped"], EXAMPLES["context_restored"]
     assert isinstance(swap, ContextSwapped)
-    events = [
-        prompt(IMAGE),
-        UserPrompted("msg_1", (Text("/recipe"), IMAGE), (IMAGE,)),
-        ToolReturned(ToolResult("call_1", (IMAGE,)), view),
-        MessageSupplied(message),
-        replace(swap, sent=(IMAGE,), pinned=(Pinned(1, message),)),
-    ]
-    for event in events:
+    assert isinstance(restored, ContextRestored)
+
+    def events(part: Image | Resource) -> list[Event]:
+        message = UserMessage("msg_1", (part,))
+        recipe = RecipePrompt("msg_1", (part,), typed=(part,))
+        results = [ToolReturned(ToolResult("call_1", (part,)), CallView("Read"))] if isinstance(part, Image) else []
+        return [
+            *results,
+            prompt(part),
+            UserPrompted("msg_1", (Text("/recipe"), part), (part,)),
+            MessageSupplied(message),
+            replace(swap, sent=(part,), pinned=(Pinned(1, message),), rewritten=(Rewritten(2, recipe),)),
+            replace(restored, entries=(RestoredEntry(1, recipe),)),
+        ]
+
+    for event in events(IMAGE):
         assert ENCODED in encode(event)
         blobs: dict[str, bytes] = {}
         assert ENCODED not in encode(put_away(event, blobs))
         assert blobs == {DIGEST: PICTURE}
+    for event in events(FILE):
+        assert WORDS in encode(event)
+        blobs = {}
+        data = encode(put_texts_away(event, blobs))
+        assert WORDS not in data
+        assert blobs == {hashlib.sha256(WORDS.encode()).hexdigest(): WORDS.encode()}
+        assert with_texts(decode(event.kind, data), blobs.get) == event
+
+
+async def test_the_text_of_a_file_is_kept_once_and_read_where_it_stood(open_store: Open, tmp_path: Path) -> None:
+    digest = hashlib.sha256(WORDS.encode()).hexdigest()
+    path = tmp_path / "sessions.db"
+    async with opened(open_store) as store:
+        await store.create("s1", "/shop", [], [START])
+        whole = [prompt(FILE), UserPrompted("msg_2", (Text("/explain"), FILE), (Text("Explain"), FILE, IMAGE))]
+        logged = await store.append("s1", 1, whole)
+        assert logged[0].event == whole[0]
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT sum(length(data)) FROM events").fetchone()[0] < STORED_FROM
+        assert blobs_in(path) == sorted([digest, DIGEST])
+        await store.fork("s1", "s2", 3, "/shop", [], [])
+        await store.delete("s1")
+    async with opened(open_store) as store:
+        assert (await read(store, "s2"))[1:] == list(logged)
+        assert await store.read("s2", [2]) == logged[:1]
+        assert (await store.context("s2")).messages[0] == UserMessage("msg_1", (FILE,))
+        assert (await store.context_at("s2", 2)).messages == (UserMessage("msg_1", (FILE,)),)
+        for words in ("lantern", '"a lantern, and"', "antern"):  # by the index, by the scan, and within a word
+            assert [found.seq for found in await store.search("s2", words, limit=9)] == [3, 2], words
+        await store.delete("s2")
+        assert blobs_in(path) == []
+        assert not any(b"a lantern" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+async def test_many_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "sessions.db")
+    await store.create("s1", "/shop", [], [START])
+    await store.append("s1", 1, [prompt(Resource("file:///x", text="x" * 3_000_000)) for _ in range(4)])
+    await store.aclose()
+    connection = open_database(tmp_path / "sessions.db")
+    with closing(connection):
+        assert [entry.seq for entry in read_events(connection, 1, 1, 5, 4_000_000)] == [1, 2, 3]
 
 
 async def test_a_picture_is_kept_once_for_all_sessions_until_the_last_of_them_goes(
