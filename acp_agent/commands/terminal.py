@@ -46,13 +46,18 @@ def run_command(arguments: argparse.Namespace) -> int:
         # A terminal that was closed takes no last words, and Python would end with a status of its own at that.
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody listens any more, see `__main__`
-    _complain("interrupted.")
-    return _end(stop.status)
+    return _interrupted(stop)
 
 
 def aside(text: str) -> None:
     """Print something for the person beside what the command prints: on stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+def _interrupted(stop: StopSignal) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _complain("interrupted.")
+    _end(stop.status)
 
 
 def _end(status: int) -> NoReturn:
@@ -90,7 +95,8 @@ class StopSignal:
 
 
 async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal) -> int | None:
-    """Run it in a scope that a signal cancels, so that the commands of its session end with it; None where one did."""
+    """Run it in a scope that a signal cancels, so that the commands of its session end with it. Where one did, the
+    process ends here: the end of the event loop would wait for whatever a library has left running in it."""
     status: int | None = None
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
@@ -102,6 +108,8 @@ async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+    if status is None and stop.came:
+        _interrupted(stop)
     return status
 
 

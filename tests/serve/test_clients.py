@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from support.client import AgentError, connected_agent
@@ -132,6 +133,24 @@ async def test_a_client_that_does_not_read_stops_its_own_turns_alone(tmp_path: P
         await slow.cancel(sessions[0])
         slow.go_on_reading()
         assert await turn.result(PATIENCE) == {"stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http", "http1"])
+async def test_a_client_that_does_not_read_keeps_the_agent_from_ending_no_longer_than_others(
+    tmp_path: Path, scheme: str
+) -> None:
+    async with site(tmp_path, Reply([LONG * 4] * 150)) as it, it.client(scheme, laws=False) as slow:
+        session = await it.opened(slow)
+        slow.stop_reading()
+        await slow.start_prompt(session, "Flood")
+        with pytest.raises(TimeoutError):
+            await it.server.wait_finished(timeout=3)
+        it.served.terminate()
+        with anyio.fail_after(8):
+            await anyio.to_thread.run_sync(it.served.process.wait, abandon_on_cancel=True)
+        slow.go_on_reading()
+        await slow.wait_exit(8)
+        slow.problems.clear()
 
 
 async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,9 @@ async def serve_http(
     config.websocket_max_message_size = MAX_LINE_BYTES
     config.websocket_ping_interval = _PING_SECONDS
     asyncio.get_running_loop().set_exception_handler(_log_unless_cancelled)
-    await serve(app, config, shutdown_trigger=stopped, mode="asgi")
+    # It asks what became of connections that it has cut off, which may not be known yet: a client may not read.
+    with suppress(asyncio.InvalidStateError):
+        await serve(app, config, shutdown_trigger=stopped, mode="asgi")
 
 
 def _log_unless_cancelled(loop: AbstractEventLoop, context: dict[str, object]) -> None:
