@@ -14,7 +14,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from acp_agent.frozen import frozen
-from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.image_files import is_whole, type_of
+from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 
 if TYPE_CHECKING:
     from PIL import Image as Pillow
@@ -27,6 +28,7 @@ _READ_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif
 _QUALITIES = (85, 70, 50)
 _ORIENTATION = 0x0112
 _SMALLEST = 16
+_DAMAGED = "it is damaged"
 
 
 @frozen
@@ -53,46 +55,89 @@ def can_scale() -> bool:
     return find_spec("PIL") is not None
 
 
+def received(data: str, mime_type: str) -> tuple[str, str]:
+    """An image that has come from outside, in plain base64 and called what it is. Decodes no picture.
+
+    :param data: base64, which may stand on several lines.
+    :param mime_type: what it is said to be.
+    :raises Unusable: it is no image, part of it is missing, or no model reads its type.
+    """
+    plain, content = _decoded(data)
+    kind = type_of(content)
+    if kind is None or not is_whole(content, kind):
+        raise _not_opened(kind, mime_type, IMAGE_TYPES)
+    if kind not in IMAGE_TYPES and not can_scale():
+        raise _other_type(kind)
+    return plain, kind
+
+
 def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
     """An image as it is sent; decodes it, so run this in a thread.
 
-    :param data: base64.
+    :param data: base64, which may stand on several lines.
     :param mime_type: what it is said to be.
     :returns: base64, and what it is.
-    :raises Unusable: it is too large or of a type that the provider does not take, and cannot be made another.
+    :raises Unusable: it is damaged or no image, or it is too large or of a type that the provider does not take, and
+        cannot be made another.
     """
+    plain, content = _decoded(data)
     if not can_scale():
-        return _as_it_is(data, mime_type, limits)
+        return _as_it_is(plain, content, mime_type, limits)
     try:
-        content = base64.b64decode(data, validate=True)
         image = _opened(content)
     except Unusable:
         raise
-    except Exception:  # whatever is wrong with a file, Pillow has an exception of its own kind for it
-        return _as_it_is(data, mime_type, limits)
+    except Exception as error:  # whatever is wrong with a file, Pillow has an exception of its own kind for it
+        raise _not_opened(type_of(content), mime_type, limits.types) from error
     with image:
-        found = _READ_AS_THEY_ARE.get(image.format or "", "")
-        if found in limits.types and len(data) <= limits.characters and _is_plain(image, limits):
-            return data, found
         try:
+            found = _READ_AS_THEY_ARE.get(image.format or "", "")
+            fits = found in limits.types and len(plain) <= limits.characters
+            if fits and is_whole(content, found) and _is_plain(image, limits):
+                image.load()  # only now it shows where a part is missing
+                return plain, found
             made, kind = _made(image, limits)
         except Unusable:
             raise
         except Exception as error:
-            raise Unusable("it is damaged") from error
+            raise Unusable(_DAMAGED) from error
     return base64.b64encode(made).decode("ascii"), kind
 
 
-def _as_it_is(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
-    if len(data) > limits.characters:
+def _decoded(data: str) -> tuple[str, bytes]:
+    """An image's data in plain base64, and its bytes."""
+    try:
+        content = base64.b64decode("".join(data.split()), validate=True)
+    except ValueError as error:
+        raise Unusable("its data is no base64") from error
+    if not content:
+        raise Unusable("it is empty")
+    return base64.b64encode(content).decode("ascii"), content
+
+
+def _as_it_is(plain: str, content: bytes, mime_type: str, limits: Limits) -> tuple[str, str]:
+    """What can be said and done without Pillow."""
+    if len(plain) > limits.characters:
         least = f"larger than the {limits.characters * 3 // 4 / 1e6:.3g} MB that the model takes"
-        if can_scale():
-            raise Unusable(f"it is {least}, and no image that can be made smaller")
         raise Unusable(f"it is {least}; `pip install '{EXTRA}'` lets the agent make images smaller")
-    if mime_type not in limits.types:
-        more = "" if can_scale() else f"; `pip install '{EXTRA}'` lets the agent convert it"
-        raise Unusable(f"{mime_type or 'its type'} is not a type that the model reads{more}")
-    return data, mime_type
+    kind = type_of(content)
+    if kind is None or not is_whole(content, kind):
+        raise _not_opened(kind, mime_type, limits.types)
+    if kind not in limits.types:
+        raise _other_type(kind)
+    return plain, kind
+
+
+def _not_opened(kind: str | None, mime_type: str, types: frozenset[str]) -> Unusable:
+    if kind is not None:
+        return Unusable(_DAMAGED)
+    if mime_type in types:
+        return Unusable(f"it is said to be {mime_type}, and is no image")
+    return Unusable(f"{mime_type[:80] or 'its type'} is not a type that the model reads")
+
+
+def _other_type(kind: str) -> Unusable:
+    return Unusable(f"{kind} is not a type that the model reads; `pip install '{EXTRA}'` lets the agent convert it")
 
 
 def _opened(content: bytes) -> Pillow.Image:

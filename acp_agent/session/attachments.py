@@ -59,7 +59,9 @@ class _Picture:
         match part:
             case Image():
                 return cls(part.data, part.mime_type, part.uri)
-            case Resource(blob=blob, mime_type=kind, text=None) if blob and (kind or "").startswith("image/"):
+            case Resource(blob=blob, mime_type=kind, text=None) if blob is not None and (kind or "").startswith(
+                "image/"
+            ):
                 return cls(blob, kind or "", part.uri)
             case _:
                 return None

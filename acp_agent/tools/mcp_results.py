@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
+from acp_agent.llm.pictures import Unusable, received
 from acp_agent.tools.mcp_offer import Answer, PromptMessage
 from acp_agent.tools.text import clean, counted, cut_middle, one_line
 
@@ -86,7 +87,11 @@ def _resource(contents: JsonObject, uri: str) -> Resource:
 def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
     if len(data) > IMAGE_LIMIT:
         return Text(f"[an image ({one_line(kind)}) left out: larger than models take]")
-    return Image(data, kind, uri)
+    # One that is broken would be refused by the model's provider, and every later request of the session with it.
+    try:
+        return Image(*received(data, kind), uri)
+    except Unusable as error:
+        return Text(f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]")
 
 
 def _said(structured: JsonValue, parts: Sequence[ResultPart]) -> bool:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from anyio import to_thread
+
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.tools.environment import Environment
@@ -90,7 +92,9 @@ class McpTool:
                 await report(OutputArrived(clean(text)))
 
             answer = await self._server.call(self._tool.name, arguments, tell, calling)
-            return Outcome(result_parts(answer), view, is_error=answer.is_error)
+            # Images are decoded to be looked at, which takes a while.
+            parts = await to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
+            return Outcome(parts, view, is_error=answer.is_error)
 
         effect = "read" if self._tool.reads else "execute"
         # Not the name alone: an "always" for this server must not be one for another that is called so later.

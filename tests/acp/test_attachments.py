@@ -16,12 +16,14 @@ import pytest
 from support.client import AgentError
 from support.editors import TOAD, ZED_BETA
 from support.models import DialectName
+from support.pictures import BROKEN, encoded, png
 from support.replies import Reply
 from support.stage import Stage, conversation, stage
+from support.stored import damage_texts
 from support.terminal import run_command
 
 NOISE = random.Random(7).randbytes(30_000)
-PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + NOISE).decode()
+PICTURE = encoded(png(100, 100, seed=7))
 SOUND = base64.b64encode(b"RIFF" + NOISE).decode()
 FILE = base64.b64encode(b"A word. " * 2000).decode()
 IMAGE: dict[str, Any] = {"type": "image", "data": PICTURE, "mimeType": "image/png", "uri": "file:///shop/a.png"}
@@ -150,7 +152,7 @@ async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_us
 
 
 async def test_more_images_than_the_model_takes_at_once_are_refused(tmp_path: Path) -> None:
-    small = {**IMAGE, "data": PICTURE[:400]}
+    small = {**IMAGE, "data": encoded(png())}
     async with stage(tmp_path, dialect="chat", config={}) as it:
         with pytest.raises(AgentError, match=r"has 21 images, and .* takes 20"):
             await it.prompt([small] * 21)
@@ -181,5 +183,41 @@ async def test_an_image_is_scaled_to_what_the_model_takes_and_shown_again_as_it_
         assert data in str(it.server.calls[1].body)
         assert (await shown(it))[1] == image
         broken = {**image, "data": base64.b64encode(b"II*\0" + bytes(500)).decode()}
-        with pytest.raises(AgentError, match="image/tiff is not a type that the model reads"):
+        with pytest.raises(AgentError, match="it is damaged"):
             await it.prompt([broken])
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_a_broken_image_is_refused_before_anything_is_sent(tmp_path: Path, kind: str) -> None:
+    data, mime_type = BROKEN[kind]
+    image = {"type": "image", "data": data, "mimeType": mime_type, "uri": "file:///shop/a.png"}
+    file = {"type": "resource", "resource": {"uri": "file:///shop/a.png", "blob": data, "mimeType": mime_type}}
+    async with stage(tmp_path, Reply("Hello.")) as it:
+        for block in (image, file):
+            with pytest.raises(AgentError, match=r"file:///shop/a\.png cannot be sent to .* Nothing was sent") as error:
+                await it.prompt([text("Look: "), block])
+            assert error.value.code == -32602
+        assert it.server.calls == []
+        assert await it.prompt("Hello") == {"stopReason": "end_turn"}
+        assert "Look" not in str(it.server.calls[0].body["input"])
+
+
+async def test_an_image_in_lines_of_base64_is_sent_as_one_that_is_not(tmp_path: Path) -> None:
+    lines = base64.encodebytes(base64.b64decode(PICTURE)).decode()
+    async with stage(tmp_path, Reply("I see."), dialect="anthropic") as it:
+        await it.prompt([text("Look: "), {**IMAGE, "data": lines}])
+        assert it.server.calls[0].body["messages"][-1]["content"][1]["source"]["data"] == PICTURE
+
+
+async def test_a_broken_image_that_is_in_the_log_already_is_left_out_with_a_line(tmp_path: Path) -> None:
+    small = encoded(png())
+    async with stage(tmp_path, Reply("I see."), Reply("Gone on."), Reply("Short."), dialect="anthropic") as it:
+        await it.prompt([text("Look: "), {**IMAGE, "data": small}])
+        damage_texts(it.home, small, f"!{small[1:]}")
+        async with it.restarted() as later:
+            await later.agent.resume(it.session, it.folder)
+            await later.prompt("Go on. " * 300)
+            await later.prompt("/compact")
+            for call in later.server.calls[-2:]:
+                assert "[image file:///shop/a.png left out: its data is no base64]" in str(call.body)
+                assert "'type': 'image'" not in str(call.body)

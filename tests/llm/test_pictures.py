@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.llm.pictures import Limits, Unusable, prepared
+from acp_agent.llm.image_files import is_whole, type_of
+from acp_agent.llm.pictures import Limits, Unusable, prepared, received
 from acp_agent.llm.profiles import IMAGE_TYPES
+from support.pictures import BROKEN, png
 
 if TYPE_CHECKING:
     from PIL import Image as Pillow
@@ -67,7 +69,8 @@ def test_whatever_comes_in_what_goes_out_is_within_the_limits_and_the_same_each_
             assert image.size == (width, height)
             assert (sent[0] == data) == (form not in ("BMP", "TIFF"))
         else:
-            assert abs(image.width / image.height - width / height) < max(0.02 * width / height, 2 / image.height * 2)
+            factor = LIMITS.edge / max(width, height)
+            assert all(abs(new - old * factor) <= 1 for new, old in zip(image.size, (width, height), strict=True))
 
 
 def test_a_photo_that_lies_on_its_side_stands_up() -> None:
@@ -133,16 +136,55 @@ def test_a_small_file_that_claims_to_be_huge_is_not_decoded(capfd: pytest.Captur
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_pillow_cannot_read_goes_on_as_it_is_where_it_may() -> None:
-    junk = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(90)).decode()
-    assert prepared(junk, "image/png", LIMITS) == (junk, "image/png")
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_broken_or_no_image_is_not_sent(kind: str) -> None:
+    with pytest.raises(Unusable, match=r"no base64|damaged|said to be .* no image|empty"):
+        prepared(*BROKEN[kind], LIMITS)
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form: str) -> None:
+    for size in (150, 300):  # the one would go through as it is, the other has to be scaled
+        whole = base64.b64decode(encoded(noise(size, size), form))
+        for kept in (len(whole) // 2, len(whole) * 9 // 10):
+            with pytest.raises(Unusable, match="damaged"):
+                prepared(base64.b64encode(whole[:kept]).decode(), f"image/{form.lower()}", LIMITS)
     with pytest.raises(Unusable, match="image/heic is not a type"):
-        prepared(junk, "image/heic", LIMITS)
-    with pytest.raises(Unusable, match="no image that can be made smaller"):
-        prepared(junk * 4000, "image/png", LIMITS)
-    cut = base64.b64encode(base64.b64decode(encoded(noise(300, 300), "PNG"))[:9000]).decode()
-    with pytest.raises(Unusable, match="damaged"):
-        prepared(cut, "image/png", LIMITS)
+        prepared(base64.b64encode(b"\0\0\0\x18ftypheic" + bytes(90)).decode(), "image/heic", LIMITS)
+
+
+def test_an_image_that_can_be_seen_though_its_end_is_missing_is_made_whole() -> None:
+    cut = base64.b64decode(encoded(noise(100, 100), "PNG"))[:-12]
+    sent, kind = prepared(base64.b64encode(cut).decode(), "image/png", LIMITS)
+    assert is_whole(base64.b64decode(sent), kind)
+
+
+def test_lines_of_base64_are_joined_and_a_large_image_in_them_is_scaled() -> None:
+    for size in (100, 300):
+        data = encoded(noise(size, size), "PNG")
+        lines = base64.encodebytes(base64.b64decode(data)).decode()
+        assert prepared(lines, "image/png", LIMITS) == prepared(data, "image/png", LIMITS)
+
+
+@given(
+    st.sampled_from(["PNG", "JPEG", "GIF", "WEBP"]),
+    st.sampled_from(["RGB", "L", "P", "1"]),
+    st.integers(1, 200),
+    st.integers(1, 200),
+    st.floats(0, 1, exclude_max=True),
+)
+@settings(max_examples=40, deadline=None)
+def test_what_a_file_says_of_itself_is_true_without_a_library(
+    form: str, mode: str, width: int, height: int, part: float
+) -> None:
+    mode = "RGB" if form in ("JPEG", "WEBP") and mode in ("P", "1") else mode
+    content = base64.b64decode(encoded(Pillow.effect_noise((width, height), 90).convert(mode), form))
+    kind = f"image/{form.lower()}"
+    assert received(base64.b64encode(content).decode(), "image/wrong")[1] == type_of(content) == kind
+    assert is_whole(content, kind)
+    cut = content[: int(part * (len(content) - 1))]
+    assert type_of(cut) in (None, kind)
+    assert not is_whole(cut, kind)
 
 
 def test_a_type_that_one_provider_does_not_take_is_made_another() -> None:
@@ -151,23 +193,33 @@ def test_a_type_that_one_provider_does_not_take_is_made_another() -> None:
     assert prepared(data, "image/gif", Limits(200, 9_000, IMAGE_TYPES - {"image/gif"}))[1] == "image/png"
 
 
-def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_what_to_install() -> None:
+def test_without_pillow_what_is_small_and_whole_goes_on_and_what_is_not_is_refused_with_what_to_install() -> None:
     code = """
 import json, sys
 sys.modules["PIL"] = None
-from acp_agent.llm.pictures import Limits, Unusable, prepared
-limits, said = Limits(200, 400, frozenset({"image/png"})), []
-for data, kind in (("AAAA", "image/png"), ("A" * 404, "image/png"), ("AAAA", "image/tiff")):
-    try:
-        said.append(prepared(data, kind, limits))
-    except Unusable as error:
-        said.append(str(error))
+from acp_agent.llm.pictures import Limits, Unusable, prepared, received
+limits, said = Limits(200, 4000, frozenset({"image/png", "image/jpeg"})), []
+for data, kind in json.load(sys.stdin):
+    for made in (lambda: prepared(data, kind, limits), lambda: received(data, kind)):
+        try:
+            said.append(made())
+        except Unusable as error:
+            said.append(str(error))
 print(json.dumps(said))
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    as_it_is, too_large, odd = json.loads(run.stdout)
-    assert as_it_is == ["AAAA", "image/png"]
+    small, large, odd = png(), png(40, 40, seed=2), base64.b64decode(encoded(Pillow.new("1", (9, 9)), "TIFF"))
+    given = [(base64.b64encode(content).decode(), "image/png") for content in (small, large, odd)]
+    given += [(base64.encodebytes(small).decode(), "image/jpeg"), *BROKEN.values()]
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(given), capture_output=True, text=True, timeout=30, check=True
+    )
+    whole, _, too_large, fine, tiff, tiff_too, joined, joined_too, *broken = json.loads(run.stdout)
+    assert whole == joined == joined_too == list(given[0])
+    assert fine == list(given[1])
     assert "larger than" in too_large
     assert "pip install 'acp-agent[images]'" in too_large
-    assert "image/tiff is not a type" in odd
-    assert "convert it" in odd
+    assert "image/tiff is not a type" in tiff
+    assert "convert it" in tiff
+    assert tiff_too == tiff
+    assert len(broken) == 2 * len(BROKEN)
+    assert all(isinstance(each, str) and each.startswith("it") for each in broken)

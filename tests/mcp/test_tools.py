@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from support.mcp import logged, mcp_program, ready, says, tool
+from support.pictures import BROKEN
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
 from support.terminal import run_command
@@ -221,3 +222,20 @@ async def test_a_recipe_may_allow_a_server_or_one_of_its_tools(tmp_path: Path) -
         assert "mcp__two__a may not run in this recipe" in texts[1]
         assert texts[2] == "Two b."
         assert "shell may not run in this recipe" in texts[3]
+
+
+async def test_a_broken_image_of_a_tool_is_a_line_for_the_model_and_the_session_goes_on(tmp_path: Path) -> None:
+    blocks = [{"type": "image", "data": data, "mimeType": kind} for data, kind in BROKEN.values()]
+    blocks.insert(2, {"type": "image", "data": PNG, "mimeType": "image/png"})
+    server = mcp_program(tmp_path, "garden", tools=[tool("look", **READS)], results={"look": {"content": blocks}})
+    replies = Reply(tool_calls=[ToolCall("mcp__garden__look")]), Reply("I see one.")
+    async with stage(tmp_path, *replies, dialect="anthropic", mcp=[server.entry]) as it:
+        await ready(it, "garden")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = it.server.calls[1].body["messages"][-1]["content"]
+        lines = [block["text"] for block in result["content"] if block["type"] == "text"]
+        assert [block["type"] for block in result["content"]].index("image") == 2
+        assert len(lines) == len(BROKEN)
+        assert all("left out: it" in line for line in lines)
+        [shown] = it.calls()
+        assert [block["content"]["type"] for block in shown["content"]].count("image") == 1

@@ -45,6 +45,14 @@ def damage_times(home: Path) -> None:
     _damage(home, "DROP TRIGGER events_are_final; UPDATE events SET at = 1 << 62")
 
 
+def damage_texts(home: Path, old: str, new: str) -> None:
+    """Put another text in the place of one in every event of the logs.
+
+    :param home: what `start_agent` is given as `home`.
+    """
+    _damage(home, f"DROP TRIGGER events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
+
+
 def _damage(home: Path, script: str) -> None:
     with closing(sqlite3.connect(home / "state" / "sessions.db")) as database:
         database.executescript(script)

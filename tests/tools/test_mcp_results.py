@@ -20,8 +20,9 @@ from acp_agent.tools.mcp_results import (
     resource_parts,
     result_parts,
 )
+from support.pictures import BROKEN, encoded, png
 
-BLOB = base64.b64encode(b"\x89PNG\x00").decode()
+BLOB = encoded(png())
 BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
     "text": ({"type": "text", "text": "a\x00b"}, Text("a\ufffdb")),
     "image": ({"type": "image", "data": BLOB, "mimeType": "image/png"}, Image(BLOB, "image/png")),
@@ -91,6 +92,26 @@ def test_an_answer_is_bounded_and_says_what_is_missing(blocks: list[Any]) -> Non
     whole = [block["text"] for block in blocks if block["type"] == "text"]
     if sum(map(len, whole)) > TEXT_LIMIT or sum(block["type"] == "image" for block in blocks) > IMAGES:
         assert "cut" in text or "left out" in text
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_image_is_a_line_that_says_so(kind: str) -> None:
+    data, mime_type = BROKEN[kind]
+    image: dict[str, Any] = {"type": "image", "data": data, "mimeType": mime_type}
+    [part] = result_parts(Answer((image,)))
+    assert isinstance(part, Text)
+    assert part.text.startswith(f"[an image ({mime_type}) left out: it")
+    assert prompt_parts((PromptMessage("user", image),)) == (part,)
+    file: dict[str, Any] = {"uri": "x://y", "blob": data, "mimeType": mime_type}
+    [part] = result_parts(Answer(({"type": "resource", "resource": file},)))
+    assert isinstance(part, Text)
+
+
+def test_an_image_in_lines_of_base64_and_with_a_wrong_type_is_called_what_it_is() -> None:
+    lines = base64.encodebytes(png(40, 40, seed=1)).decode()
+    assert "\n" in lines.strip()
+    [part] = result_parts(Answer(({"type": "image", "data": lines, "mimeType": "image/jpeg"},)))
+    assert part == Image(encoded(png(40, 40, seed=1)), "image/png")
 
 
 def test_a_prompt_of_several_voices_says_who_speaks() -> None:
