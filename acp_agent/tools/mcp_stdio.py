@@ -148,6 +148,10 @@ async def server_process(
         except OSError as error:
             raise ToolError(f"{one_line(command)!r} could not be run ({error.strerror})") from error
         except ValueError as error:
+            if wrong := next((name for name in env if "=" in name), None):
+                raise ToolError(
+                    f"{one_line(wrong)!r} can be no environment variable's name: it has a = in it"
+                ) from error
             raise ToolError("its command line or its environment holds a NUL character") from error
         yield ServerProcess(process)
 

@@ -8,6 +8,9 @@ Model Context Protocol, "Transports".
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeAlias, cast
@@ -33,17 +36,28 @@ Streams: TypeAlias = tuple[
 ]
 
 _CONNECT_SECONDS = 30.0
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_ID = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[^"\\\\]{1,200}")\s*'
+_ANSWER = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb',\s*"(?:result|error)"')
+_ANSWER_AT_END = re.compile(
+    rb'\s*\{\s*"(?:result|error)".*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + _ID + rb"\}\s*\Z", re.DOTALL
+)
+"""The beginning and the end of what is to be an answer, in the order in which the SDKs write it."""
+
+_log = logging.getLogger(__name__)
 
 
 class Seen:
     """What is known of a connection beside what the SDK says of it.
 
     :ivar status: of the last HTTP answer; 0 where there was none.
+    :ivar broken: why nothing more is read of a process that still writes; empty where that is not so.
     """
 
     def __init__(self, process: ServerProcess | None) -> None:
         self.process = process
         self.status = 0
+        self.broken = ""
         self.lost = anyio.Event()
 
     async def note(self, response: httpx2.Response) -> None:
@@ -52,6 +66,8 @@ class Seen:
 
     async def why(self, error: Exception) -> str:
         """A failure in words that hold no URL and no header; waits a moment for how a process ends that was lost."""
+        if self.broken:
+            return self.broken
         if self.process is not None and self.lost.is_set():
             await self.process.ended()
         leaves = leaves_of(error)
@@ -100,12 +116,14 @@ async def over_stdio(process: ServerProcess, seen: Seen) -> AsyncGenerator[Strea
 
     async def read() -> None:
         async with to_session:
-            async for line in process.lines():
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    continue  # what a program prints there by mistake
-                await to_session.send(SessionMessage(message))
+            try:
+                async for line in process.lines():
+                    message = _message_in(line)
+                    if message is None:
+                        continue  # what a program prints there by mistake
+                    await to_session.send(SessionMessage(message))
+            except ToolError as error:
+                seen.broken = str(error)
             seen.lost.set()
 
     async def write() -> None:
@@ -125,6 +143,41 @@ async def over_stdio(process: ServerProcess, seen: Seen) -> AsyncGenerator[Strea
             yield received, to_server
         finally:
             tasks.cancel_scope.cancel()
+
+
+def _message_in(line: bytes) -> types.JSONRPCMessage | None:
+    """What a server has written; None where it is no message. An answer that cannot be understood becomes an error, so
+    that who waits for it does not wait for ever."""
+    value: object = None
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        # Servers in JavaScript cut texts in the middle of a character, which leaves half of it behind.
+        value = json.loads(line.decode(errors="replace"), strict=False)
+        mended = _HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False))
+        return types.jsonrpc_message_adapter.validate_json(mended, by_name=False)
+    except (ValueError, RecursionError):
+        identifier = _answered(line, value)
+    if identifier is None:
+        return None
+    _log.warning("an MCP server has answered with what is not JSON-RPC")
+    error = types.ErrorData(code=types.INTERNAL_ERROR, message="what it answered is not what the protocol says")
+    return types.JSONRPCError(jsonrpc="2.0", id=identifier, error=error)
+
+
+def _answered(line: bytes, value: object) -> int | str | None:
+    """The request that a line is to answer; None where it is to answer none.
+
+    :param value: the line as JSON; None where it is none.
+    """
+    if isinstance(value, dict):
+        message = cast("dict[str, object]", value)
+        identifier = None if "method" in message else message.get("id")
+        return identifier if isinstance(identifier, int | str) and not isinstance(identifier, bool) else None
+    found = _ANSWER.match(line) or _ANSWER_AT_END.match(line)
+    return None if found is None else json.loads(found["id"])
 
 
 @asynccontextmanager

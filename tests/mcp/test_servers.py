@@ -14,6 +14,8 @@ from support.processes import Process, descendants, outlive
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
 
+READS = {"annotations": {"readOnlyHint": True}}
+
 
 def running(it: Stage) -> set[Process]:
     return {
@@ -148,3 +150,54 @@ async def test_servers_of_the_configuration_run_in_every_session_with_values_of_
         assert start["env"]["TOKEN_OF_MINE"] == "x-open-sesame-x"
         assert not both.pids()
         assert "NO_SUCH_VARIABLE, which is not set" in it.agent.text()
+
+
+@pytest.mark.parametrize("said", ["Odd \\ud83d", "Odd \t\\ud83d", "Odd \udce2"], ids=["half", "raw tab", "no UTF-8"])
+async def test_half_a_character_in_an_answer_costs_that_character(tmp_path: Path, said: str) -> None:
+    line = f'{{"result":{{"content":[{{"type":"text","text":"{said}!"}}]}},"jsonrpc":"2.0","id":ID}}'
+    server = mcp_program(tmp_path, "odd", tools=[tool("say", **READS)], results={"say": {"line": line}})
+    replies = Reply(tool_calls=[ToolCall("mcp__odd__say")]), Reply("Done.")
+    async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert result.text.split() == ["Odd", "\ufffd!"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc":"2.0","id":ID,"result":{"content":[',
+        '{"result":{"content":[\\x],"structuredContent":{"id":77}},"jsonrpc":"2.0","id":ID}',
+        '{"result":5,"id":ID,"jsonrpc":"2.0"}',
+    ],
+)
+async def test_an_answer_that_cannot_be_understood_fails_its_call_at_once(tmp_path: Path, line: str) -> None:
+    server = mcp_program(tmp_path, "odd", tools=[tool("say", **READS)], results={"say": {"line": line}})
+    replies = Reply(tool_calls=[ToolCall("mcp__odd__say")]), Reply("Done.")
+    async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert result.text == (
+            "The MCP server 'odd' has not answered this call: what it answered is not what the protocol says."
+        )
+        await logged(it, "an MCP server has answered with what is not JSON-RPC")
+        assert len(server.pids()) == 1
+
+
+async def test_what_a_server_prints_by_mistake_is_passed_over(tmp_path: Path) -> None:
+    prints = ["Hello, I am a server.", "{}", "[]", "null", '{"jsonrpc":"2.0","id":[1],"result":{}}', '{"id":', "\x01"]
+    server = mcp_program(tmp_path, "chatty", prints=prints, tools=[tool("say", **READS)], results={"say": says("Yes.")})
+    replies = Reply(tool_calls=[ToolCall("mcp__chatty__say")]), Reply("Done.")
+    async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [result.text for result in results(it.server.calls[1].body)] == ["Yes."]
+
+
+async def test_a_line_that_is_longer_than_any_message_ends_the_server_and_says_so(tmp_path: Path) -> None:
+    line = {"filled": 65 << 20, "line": '{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}'}
+    server = mcp_program(tmp_path, "wordy", tools=[tool("say", **READS)], results={"say": line})
+    replies = Reply(tool_calls=[ToolCall("mcp__wordy__say")]), Reply("Done.")
+    async with stage(tmp_path, *replies, mcp=[server.entry]) as it:
+        assert await it.prompt(timeout=40) == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert "it wrote a line of more than 64 MiB" in result.text

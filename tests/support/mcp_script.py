@@ -6,9 +6,10 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing,
 `error` refuses, `then` lays other keys over all of this and says that the lists have changed, `progress` tells of it
-first, `asks` sends requests of the server's own and puts what comes of each into the result. A `stubborn` one does not
-end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no
-handshake.
+first, `line` is written in place of the answer (with its ID, after `filled` blanks), `asks` sends requests of the
+server's own and puts what comes of each into the result. One that `prints` begins with these lines; a `stubborn` one
+does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
+no handshake.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def main(plan_file: Path) -> None:
         gate = plan_file.with_suffix(".go")
         while not gate.exists():
             time.sleep(0.02)
+    for printed in plan.get("prints", ()):
+        print(printed, flush=True)
     for line in sys.stdin.buffer:
         message = json.loads(line)
         note({"got": message.get("method"), "params": message.get("params")})
@@ -91,6 +94,11 @@ def answered(
         if "exit" in result:
             sys.exit(result["exit"])
         if result.pop("hang", False):
+            return None, None
+        if "line" in result:
+            line = " " * result.get("filled", 0) + result["line"].replace("ID", json.dumps(message["id"])) + "\n"
+            sys.stdout.buffer.write(line.encode(errors="surrogateescape"))
+            sys.stdout.buffer.flush()
             return None, None
         for number, params in enumerate(result.pop("asks", ())):
             answer = ask({"id": f"ask-{number}", **params}, note)

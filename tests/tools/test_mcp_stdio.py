@@ -64,6 +64,12 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
     assert not await outlive(found, seconds=2)
 
 
+async def test_a_variable_with_a_name_that_none_can_have_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="'A=B' can be no environment variable's name"):
+        async with server_process("/bin/sh", (), tmp_path, {"C": "1", "A=B": "x"}):
+            pass
+
+
 @pytest.mark.parametrize(
     ("command", "folder", "said"),
     [
