@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 import anyio
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from acp_agent import __version__
 from acp_agent.config.settings import McpServer
@@ -27,6 +27,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.forms import LinkAnswer
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling, Elicitations
+from acp_agent.tools.mcp_lists import said
 from acp_agent.tools.mcp_offer import (
     Answer,
     ListName,
@@ -92,10 +93,13 @@ class Connection:
         :raises ToolError: see `call`.
         """
         able = self._client.server_capabilities
+        self._seen.left_out.clear()
+        faults: list[str] = []
         tools = await self._listed(self._tools) if able.tools else ()
-        prompts = await self._listed(self._prompts) if able.prompts else ()
-        resources = await self._listed(self._resources) if able.resources else ()
-        return Offer(tools, prompts, resources)
+        prompts = await self._beside("prompts", self._prompts, faults) if able.prompts else ()
+        resources = await self._beside("resources", self._resources, faults) if able.resources else ()
+        faults += [said(kind, names) for kind, names in self._seen.left_out.items()]
+        return Offer(tools, prompts, resources, tuple(faults))
 
     async def call(
         self,
@@ -173,6 +177,21 @@ class Connection:
         except Exception as error:
             raise ToolError(await self._seen.why(error)) from error
 
+    async def _beside(
+        self,
+        kind: ListName,
+        page: Callable[[str | None], Awaitable[tuple[tuple[T, ...], str | None]]],
+        faults: list[str],
+    ) -> tuple[T, ...]:
+        """A list without which the tools can be called all the same."""
+        try:
+            return await self._listed(page)
+        except ToolError as error:
+            if self.lost.is_set():
+                raise
+            faults.append(f"its {kind} could not be listed: {error}")
+            return ()
+
     async def _listed(self, page: Callable[[str | None], Awaitable[tuple[tuple[T, ...], str | None]]]) -> tuple[T, ...]:
         found: tuple[T, ...] = ()
         cursor: str | None = None
@@ -182,6 +201,8 @@ class Connection:
             except MCPError as error:
                 if error.code == types.METHOD_NOT_FOUND:
                     break
+                raise ToolError(await self._seen.why(error)) from error
+            except ValidationError as error:
                 raise ToolError(await self._seen.why(error)) from error
             found += some
             if not cursor:
@@ -265,6 +286,7 @@ async def connect(
     try:
         async with client:
             ready = True
+            seen.version = client.protocol_version
             yield Connection(client, seen, asked)
     except ToolError:
         raise

@@ -55,11 +55,15 @@ class OfferedResource:
 
 @frozen
 class Offer:
-    """All of it, as it was listed last."""
+    """All of it, as it was listed last.
+
+    :ivar faults: what is missing of it and why, as clauses for the user.
+    """
 
     tools: tuple[OfferedTool, ...] = ()
     prompts: tuple[OfferedPrompt, ...] = ()
     resources: tuple[OfferedResource, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 @frozen

@@ -281,7 +281,7 @@ class SessionServer:
                     )
                 )
                 self._stale = anyio.Event()
-                self._take(await connection.offer())
+                await self._take(await connection.offer())
                 self._connection, self._told = connection, ""
                 scope.deadline = math.inf
                 self._log_ready()
@@ -316,7 +316,7 @@ class SessionServer:
             self._stale = anyio.Event()
             try:
                 with anyio.move_on_after(START_SECONDS):
-                    self._take(await connection.offer())
+                    await self._take(await connection.offer())
                     self._changed()
             except ToolError as error:
                 _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, error)
@@ -324,8 +324,11 @@ class SessionServer:
     def _hear(self, changed: ListName) -> None:
         self._stale.set()
 
-    def _take(self, offer: Offer) -> None:
+    async def _take(self, offer: Offer) -> None:
         if offer != self.offer:
+            for fault in (mask(fault, self._secrets()) for fault in offer.faults if fault not in self.offer.faults):
+                _log.warning("of the MCP server %s: %s", self.name, fault)
+                await self._tell(sentence(ToolError(f"Of the MCP server {self.name!r}: {fault}")))
             self.offer = offer
             self.tools = tools_of(self, self.short, offer.tools)
             if left_out := len({tool.name for tool in offer.tools}) - len(self.tools):

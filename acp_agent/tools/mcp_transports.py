@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeAlias, cast
 
@@ -25,6 +25,8 @@ from pydantic import ValidationError
 
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import ToolError
+from acp_agent.tools.mcp_lists import leave_out_odd
+from acp_agent.tools.mcp_offer import ListName
 from acp_agent.tools.mcp_stdio import ServerProcess
 from acp_agent.tools.text import one_line
 from mcp import MCPError, types
@@ -51,6 +53,8 @@ class Seen:
     """What is known of a connection beside what the SDK says of it.
 
     :ivar status: of the last HTTP answer; 0 where there was none.
+    :ivar version: of the protocol, once it is agreed on.
+    :ivar left_out: names of what it lists and nobody could read.
     :ivar broken: why nothing more is read of a process that still writes; empty where that is not so.
     """
 
@@ -58,7 +62,15 @@ class Seen:
         self.process = process
         self.status = 0
         self.broken = ""
+        self.version = ""
+        self.left_out: dict[ListName, list[str]] = {}
         self.lost = anyio.Event()
+
+    def look(self, message: SessionMessage | Exception) -> None:
+        """Look at what has come before the SDK does, which takes a list as a whole or not at all."""
+        if isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse):
+            for name, names in leave_out_odd(message.message.result, self.version).items():
+                self.left_out.setdefault(name, []).extend(names)
 
     async def note(self, response: httpx2.Response) -> None:
         """Hear of an HTTP answer."""
@@ -121,7 +133,8 @@ async def over_stdio(process: ServerProcess, seen: Seen) -> AsyncGenerator[Strea
                     message = _message_in(line)
                     if message is None:
                         continue  # what a program prints there by mistake
-                    await to_session.send(SessionMessage(message))
+                    seen.look(heard := SessionMessage(message))
+                    await to_session.send(heard)
             except ToolError as error:
                 seen.broken = str(error)
             seen.lost.set()
@@ -184,9 +197,10 @@ def _answered(line: bytes, value: object) -> int | str | None:
 async def over_http(server: McpServer, seen: Seen) -> AsyncGenerator[Streams]:
     async with (
         _web_client(server.headers, seen) as client,
-        streamable_http_client(server.url, http_client=client) as streams,
+        streamable_http_client(server.url, http_client=client) as (incoming, to_server),
+        _looked_at(incoming, seen) as received,
     ):
-        yield streams  # pyright: ignore[reportReturnType]
+        yield received, to_server  # pyright: ignore[reportReturnType]
 
 
 @asynccontextmanager
@@ -196,21 +210,36 @@ async def over_sse(server: McpServer, seen: Seen) -> AsyncGenerator[Streams]:
     ) -> httpx2.AsyncClient:
         return _web_client(server.headers, seen)
 
+    async with (
+        sse_client(server.url, httpx_client_factory=make) as (incoming, to_server),
+        _looked_at(incoming, seen, seen.lost.set) as received,
+    ):
+        yield received, to_server  # pyright: ignore[reportReturnType]
+
+
+@asynccontextmanager
+async def _looked_at(
+    incoming: AsyncIterable[SessionMessage | Exception], seen: Seen, ended: Callable[[], None] = lambda: None
+) -> AsyncGenerator[MemoryObjectReceiveStream[SessionMessage | Exception]]:
+    """What comes in, after it was looked at.
+
+    :param ended: called when nothing more comes.
+    """
     to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    async with sse_client(server.url, httpx_client_factory=make) as (incoming, to_server):
 
-        async def forward() -> None:
-            async with to_session:
-                async for message in incoming:
-                    await to_session.send(message)
-            seen.lost.set()
+    async def forward() -> None:
+        async with to_session:
+            async for message in incoming:
+                seen.look(message)
+                await to_session.send(message)
+        ended()
 
-        async with anyio.create_task_group() as tasks, received:
-            tasks.start_soon(forward)
-            try:
-                yield received, to_server  # pyright: ignore[reportReturnType]
-            finally:
-                tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks, received:
+        tasks.start_soon(forward)
+        try:
+            yield received
+        finally:
+            tasks.cancel_scope.cancel()
 
 
 def _web_client(headers: Mapping[str, str], seen: Seen) -> httpx2.AsyncClient:

@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from support.editors import ZED_BETA
 from support.mcp import logged, mcp_program, ready, says, tool
 from support.pictures import BROKEN
 from support.replies import Reply, ToolCall
@@ -239,3 +242,41 @@ async def test_a_broken_image_of_a_tool_is_a_line_for_the_model_and_the_session_
         assert all("left out: it" in line for line in lines)
         [shown] = it.calls()
         assert [block["content"]["type"] for block in shown["content"]].count("image") == 1
+
+
+ODD: list[Any] = [
+    {"name": "none"},
+    {"name": "empty", "inputSchema": {}},
+    {"name": "list", "inputSchema": {"type": ["object", "null"]}},
+    tool("note", annotations={"readOnlyHint": "perhaps"}),
+    tool("title", title=5),
+    tool("out", outputSchema=[]),
+    "words",
+]
+
+
+async def test_an_odd_tool_is_left_out_by_its_name_and_the_others_stay(tmp_path: Path) -> None:
+    odd = [{"name": "good"}, {"title": "no name"}]
+    server = mcp_program(tmp_path, "garden", tools=[tool("first"), *ODD, tool("last")], results={}, prompts=odd)
+    async with stage(tmp_path, Reply("Done."), mcp=[server.entry], editor=ZED_BETA) as it:
+        await ready(it, "garden")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert told(it, 0)[len(BUILT_IN) :] == ["mcp__garden__first", "mcp__garden__last"]
+        commands = it.agent.updates(kind="available_commands_update")[-1]["availableCommands"]
+        assert "mcp:garden:good" in [command["name"] for command in commands]
+        notices = [notice["title"] for notice in it.agent.updates(kind="notice")]
+        assert len(notices) == 2
+        assert "its tools 'none', 'empty', 'list', 'note', 'title' and 2 more are left out" in notices[0]
+        assert "its prompt 'number 2' is left out" in notices[1]
+        assert "'note'" in await logged(it, "of the MCP server garden: its tools")
+
+
+@pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
+async def test_a_list_that_a_server_refuses_costs_that_list_alone(tmp_path: Path, method: str) -> None:
+    server = mcp_program(tmp_path, "garden", tools=[tool("look")], prompts=[], resources=[], refuses=[method])
+    async with stage(tmp_path, Reply("Done."), mcp=[server.entry], editor=ZED_BETA) as it:
+        await ready(it, "garden")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert told(it, 0)[-1] == "mcp__garden__look"
+        [notice] = it.agent.updates(kind="notice")
+        assert f"its {method.partition('/')[0]} could not be listed: boom." in notice["title"]

@@ -7,9 +7,9 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing,
 `error` refuses, `then` lays other keys over all of this and says that the lists have changed, `progress` tells of it
 first, `line` is written in place of the answer (with its ID, after `filled` blanks), `asks` sends requests of the
-server's own and puts what comes of each into the result. One that `prints` begins with these lines; a `stubborn` one
-does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
-no handshake.
+server's own and puts what comes of each into the result. One that `prints` begins with these lines; it `refuses` these
+methods; a `stubborn` one does not end when it is asked to; one that `fails_again` ends so many times after its first
+start; a `modern` one knows no handshake.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def answered(
         info = {"name": "script", "version": "1"}
         version = params["protocolVersion"]
         return {"result": {"protocolVersion": version, "capabilities": offers, "serverInfo": info}}, None
+    if method in plan.get("refuses", ()):
+        return {"error": {"code": -32603, "message": "boom"}}, None
     if method in LISTS:
         return {"result": {LISTS[method]: plan.get(LISTS[method], []), **modern}}, None
     if method == "tools/call":

@@ -1,0 +1,70 @@
+"""What a server lists, without those things of it that are not what the protocol says.
+
+The SDK takes a list as a whole or not at all. Imports its types, and is imported with `mcp.py` alone.
+
+Model Context Protocol, "Server Features".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp_types import methods
+from pydantic import ValidationError
+
+from acp_agent.tools.mcp_offer import ListName
+from acp_agent.tools.text import one_line
+
+LIST_NAMES: tuple[ListName, ...] = ("tools", "prompts", "resources")
+_NAMED = 5
+"""Things that are left out are named up to this number."""
+
+
+def leave_out_odd(result: dict[str, Any], version: str) -> dict[ListName, list[str]]:
+    """Take what nobody could read out of a list.
+
+    :param result: any result of a server's; changed where it is a list.
+    :param version: of the protocol, as it was agreed on.
+    :returns: the names of what was taken out.
+    """
+    left_out: dict[ListName, list[str]] = {}
+    for name in LIST_NAMES:
+        items = cast("list[object] | None", found if isinstance(found := result.get(name), list) else None)
+        if items is None or _is_sound(name, version, result):
+            continue
+        kept: list[object] = []
+        for number, item in enumerate(items, 1):
+            if _is_sound(name, version, {**result, name: [item]}):
+                kept.append(item)
+            else:
+                left_out.setdefault(name, []).append(_name_of(item, number))
+        result[name] = kept
+    return left_out
+
+
+def said(kind: ListName, names: list[str]) -> str:
+    """What was left out, as a clause for the user."""
+    quoted = ", ".join(repr(name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    many = len(names) > 1
+    return (
+        f"its {kind if many else kind[:-1]} {quoted}{more} {'are' if many else 'is'} left out, because what it says of "
+        f"{'them' if many else 'it'} is not what the protocol says"
+    )
+
+
+def _is_sound(name: ListName, version: str, result: Mapping[str, Any]) -> bool:
+    method = f"{name}/list"
+    try:
+        methods.parse_server_result(method, version, result)
+    except ValidationError:
+        return False
+    except (KeyError, ValueError):
+        return True  # another version's matter
+    return True
+
+
+def _name_of(item: object, number: int) -> str:
+    name = cast("dict[str, object]", item).get("name") if isinstance(item, dict) else None
+    return one_line(name, 80) if isinstance(name, str) and name else f"number {number}"
