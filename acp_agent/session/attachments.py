@@ -8,6 +8,7 @@ was changed since, another version stored it) is left out with a line that says 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,8 +16,9 @@ from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 
-from acp_agent.conversation.attachments import Part, data_of, stored_in, with_data
+from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Audio,
@@ -67,6 +69,17 @@ class _Picture:
                 return None
 
 
+class _Making:
+    """An image that is being made.
+
+    :ivar error: what has gone wrong, where it is not the image's fault.
+    """
+
+    def __init__(self) -> None:
+        self.over = anyio.Event()
+        self.error: Exception | None = None
+
+
 class Attachments:
     """Those of one session."""
 
@@ -74,8 +87,15 @@ class Attachments:
         self._store = store
         self._session_id = session_id
         self._ready: OrderedDict[_Key, _Sent] = OrderedDict()
+        self._making: dict[_Key, _Making] = {}
+        self._tasks: TaskGroup | None = None
         # One image at a time: decoded, each may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
+
+    def run_in(self, tasks: TaskGroup) -> None:
+        """Make images in this task group, which ends with the session: no cancelled turn waits for one, and what it has
+        begun is there for the next."""
+        self._tasks = tasks
 
     async def check(self, parts: Iterable[UserPart], profile: ModelProfile, model: str) -> None:
         """Refuse what comes with a prompt and cannot be given to the model.
@@ -148,24 +168,49 @@ class Attachments:
 
     async def _sent(self, picture: _Picture, profile: ModelProfile) -> _Sent:
         """An image as the provider accepts it, made once."""
-        data, limits = picture.data, Limits.of(profile)
-        key = (data.sha256 if isinstance(data, Stored) else data, picture.mime_type, limits)
-        sent = self._ready.pop(key, None)
-        if sent is None:
-            content = data if isinstance(data, str) else await self._read(data)
-            gone = "it is no longer there"
-            sent = gone if content is None else await self._prepared(content, picture.mime_type, limits)
+        data = picture.data
+        key = (_name_of(data), picture.mime_type, Limits.of(profile))
+        while (sent := self._ready.get(key)) is None:
+            if key not in self._making:
+                content = data if isinstance(data, str) else await self._read(data)
+                if content is None:
+                    return "it is no longer there"
+                await self._begin(key, content)
+            making = self._making.get(key)
+            if making is not None:
+                await making.over.wait()
+                if making.error is not None:
+                    raise making.error
+        self._ready.move_to_end(key)
+        return sent
+
+    async def _begin(self, key: _Key, content: str) -> None:
+        if key in self._making:  # somebody else has, meanwhile
+            return
+        making = self._making[key] = _Making()
+        if self._tasks is None:
+            await self._make(key, content, making)
+        else:
+            self._tasks.start_soon(self._make, key, content, making)
+
+    async def _make(self, key: _Key, data: str, making: _Making) -> None:
+        _, kind, limits = key
+        try:
+            made = await to_thread.run_sync(
+                _prepared, data, kind, limits, abandon_on_cancel=True, limiter=self._limiter
+            )
+            self._keep(key, made)
+        except Exception as error:  # it is the matter of who waits for the image, and not of the session
+            making.error = error
+        finally:
+            del self._making[key]
+            making.over.set()
+
+    def _keep(self, key: _Key, sent: _Sent) -> None:
         self._ready[key] = sent
         size = sum(len(each[0]) for each in self._ready.values())
         while size > CACHED and len(self._ready) > 1:
             size -= len(self._ready.popitem(last=False)[1][0])
-        return sent
-
-    async def _prepared(self, data: str, kind: str, limits: Limits) -> _Sent:
-        try:
-            return await to_thread.run_sync(prepared, data, kind, limits, limiter=self._limiter)
-        except Unusable as error:
-            return str(error)
 
     async def _whole(self, part: Part) -> Part:
         data = data_of(part)
@@ -175,6 +220,25 @@ class Attachments:
     async def _read(self, stored: Stored) -> str | None:
         found = (await self._store.blobs(self._session_id, (stored.sha256,))).get(stored.sha256)
         return None if found is None else base64.b64encode(found).decode("ascii")
+
+
+def _name_of(data: Data) -> str:
+    """What bytes are called that are in a prompt now and stored later on."""
+    if isinstance(data, Stored):
+        return data.sha256
+    if len(data) < STORED_FROM:
+        return data
+    try:
+        return hashlib.sha256(base64.b64decode(data)).hexdigest()
+    except ValueError:
+        return data
+
+
+def _prepared(data: str, kind: str, limits: Limits) -> _Sent:
+    try:
+        return prepared(data, kind, limits)
+    except Unusable as error:
+        return str(error)
 
 
 def _check_audio(part: Audio, profile: ModelProfile, model: str) -> None:

@@ -115,6 +115,7 @@ class SessionHost:
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
         self._tasks = tasks
+        self.attachments.run_in(tasks)
         self.models.run_in(tasks)
         self.mcp.run_in(tasks)
         self.naming.run_in(tasks)
