@@ -11,7 +11,7 @@ import base64
 import io
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from acp_agent.frozen import frozen
 from acp_agent.llm.image_files import is_whole, type_of
@@ -170,6 +170,10 @@ def _made(image: Pillow.Image, limits: Limits) -> tuple[bytes, str]:
         image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
     image.seek(0)
     upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith("I") or upright.mode == "F":
+        upright = _in_8_bits(upright)
+    if upright.mode == "F" or upright.mode.startswith("I"):
+        upright = _in_8_bits(upright)
     transparent = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
     plain = upright.convert("RGBA" if transparent else "RGB")
     while True:
@@ -188,6 +192,21 @@ def _made(image: Pillow.Image, limits: Limits) -> tuple[bytes, str]:
         edge = max(plain.size) // 2
         if edge < _SMALLEST:
             raise Unusable("it cannot be made small enough")
+
+
+def _in_8_bits(image: Pillow.Image) -> Pillow.Image:
+    """A grey image of more than 8 bits for each pixel, which Pillow would not scale: all above 255 would be white."""
+    largest = max(cast("tuple[float, float]", image.getextrema()))
+    if image.mode.startswith("I;16"):
+        white = 65_535.0
+    else:  # nothing says what is white
+        white = next(
+            each for each in (1.0 if image.mode == "F" else 255.0, 255.0, 65_535.0, largest) if largest <= each
+        )
+    scaled = image.convert("F").point(lambda value: value * (255 / white) + 0)  # pyright: ignore[reportUnknownMemberType]
+    grey = scaled.convert("L")
+    grey.info.pop("transparency", None)  # one of the 65,536
+    return grey
 
 
 def _written(image: Pillow.Image, form: str, quality: int = 0) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import subprocess
@@ -111,6 +112,27 @@ def test_print_colours_become_screen_colours_and_what_shines_through_stays_or_tu
     with opened(sent) as image:
         assert (image.mode, kind) == ("RGB", "image/jpeg")
         assert near(image.getpixel((20, 20)), (255, 255, 255))
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "values"),
+    [
+        ("PNG", "I;16", (0, 32_768, 65_535)),
+        ("TIFF", "I;16", (0, 32_768, 65_535)),
+        ("TIFF", "I", (0, 32_768, 65_535)),
+        ("TIFF", "I", (0, 50_000, 100_000)),
+        ("TIFF", "I", (0, 128, 255)),
+        ("TIFF", "F", (0.0, 0.5, 1.0)),
+        ("TIFF", "F", (0.0, 128.0, 255.0)),
+    ],
+)
+def test_grey_of_more_than_8_bits_keeps_its_shades(form: str, mode: str, values: tuple[float, ...]) -> None:
+    image = Pillow.new(mode, (300, 3))
+    for x, y in itertools.product(range(300), range(3)):
+        image.putpixel((x, y), values[x // 100])
+    with opened(prepared(encoded(image, form), f"image/{form.lower()}", LIMITS)[0]) as sent:
+        row = sent.convert("L").tobytes()[: sent.width]
+    assert all(abs(row[x] - grey) < 3 for x, grey in ((30, 0), (100, 128), (170, 255)))
 
 
 def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -> None:
