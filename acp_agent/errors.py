@@ -199,6 +199,10 @@ class ModelRequestError(ModelError):
     """The provider refused the request; sending it again would not help."""
 
 
+class ImageRefusedError(ModelRequestError):
+    """The provider refused the request for an image in it; without that image it may be answered."""
+
+
 class ContextOverflowError(ModelRequestError):
     """The request does not fit the model's context window, or another limit that a compaction can bring it under.
 

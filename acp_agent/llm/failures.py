@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.errors import (
     ContextOverflowError,
+    ImageRefusedError,
     ModelAuthError,
     ModelError,
     ModelRequestError,
@@ -80,13 +81,7 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `sentence` makes an 
         super().__init__(message)
 
 
-_REFUSALS = (  # `ResponseError` of the openai SDK
-    "invalid_prompt",
-    "data_residency_mismatch",
-    "bio_policy",
-    "cyber_policy",
-    "misalignment_policy_violation",
-    "content_policy_violation",
+_IMAGE_REFUSALS = (  # `ResponseError` of the openai SDK, as those below
     "invalid_image",
     "invalid_image_format",
     "invalid_base64_image",
@@ -102,6 +97,17 @@ _REFUSALS = (  # `ResponseError` of the openai SDK
     "empty_image_file",
     "failed_to_download_image",
 )
+_REFUSALS = (
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "bio_policy",
+    "cyber_policy",
+    "misalignment_policy_violation",
+    "content_policy_violation",
+    *_IMAGE_REFUSALS,
+)
+_OF_IMAGE = re.compile(r"\bimages?\b", re.IGNORECASE)
+"""In what the provider says. It may also quote a prompt there; then a request without images fails again."""
 
 STATUS_OF_CODE: dict[str, int] = {
     **dict.fromkeys(_REFUSALS, 400),
@@ -300,7 +306,10 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
         )
     if kind == "refused":
         status = f" (status {failure.status})" if failure.status else ""
-        return ModelRequestError(f"{who} refused the request{status}.{detail}")
+        of_image = failure.code in _IMAGE_REFUSALS or (
+            failure.status in (400, 415, 422) and _OF_IMAGE.search(failure.message) is not None
+        )
+        return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")
     if waited is not None:
         return ModelUnavailableError(
             f"{who} does not answer now, because {reason(failure)}; it asks to wait {waited:.0f} seconds."

@@ -7,9 +7,10 @@ asked, a program's arguments, addresses, and what a person answers to a form.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast
 
+from acp_agent.frozen import frozen
 from acp_agent.masking.names import is_secret_name
 from acp_agent.masking.texts import MASK, mask, mask_argument, mask_command
 
@@ -26,7 +27,7 @@ _ADDRESSES = frozenset({"url", "uri"})
 _HIDDEN = frozenset({"env", "headers"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Way:
     secrets: Sequence[str]
     short: Callable[[str], str]

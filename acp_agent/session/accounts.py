@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio.to_thread
 
 from acp_agent.errors import AgentError, ConfigError, InvalidParamsError
+from acp_agent.frozen import frozen
 from acp_agent.llm.access import is_base_url
 from acp_agent.llm.credentials import Route
 from acp_agent.llm.registry import Place, Registry
@@ -26,7 +26,7 @@ _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """Headers that belong to the connection, and would break it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """Something that a provider is asked with.
 
@@ -38,7 +38,7 @@ class Account:
     active: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """Whether a session can begin without the user signing in first."""
 

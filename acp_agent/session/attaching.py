@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import aclosing
+from typing import Protocol, TypeAlias
 
+from acp_agent.errors import ImageRefusedError, ModelRequestError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
 
-Resolve = Callable[[ModelRequest, ModelProfile], Awaitable[ModelRequest]]
+Refused: TypeAlias = frozenset[Hashable]
+"""Images, by names that only who gives them knows."""
+
+
+class Resolver(Protocol):
+    """Who has what messages refer to."""
+
+    async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
+        """The request with the bytes that its messages refer to, without images that were refused."""
+        ...
+
+    def answered(self, request: ModelRequest, profile: ModelProfile) -> None:
+        """Hear that a request was answered, so that its images are fine."""
+        ...
+
+    def refused(self, request: ModelRequest, profile: ModelProfile) -> Refused:
+        """Hear that a request was refused for an image.
+
+        :returns: those that are left out from now on; empty where the newest prompt brings all that it may have been.
+        """
+        ...
+
+    def acquit(self, images: Refused) -> None:
+        """Hear that it was none of these."""
+        ...
 
 
 @frozen
@@ -18,7 +44,7 @@ class _Attaching:
 
     provider: Provider
     profile: ModelProfile
-    resolve: Resolve
+    resolver: Resolver
 
     @property
     def name(self) -> str:
@@ -26,10 +52,42 @@ class _Attaching:
         return self.provider.name
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """See `Provider.stream`."""
-        async with aclosing(self.provider.stream(await self.resolve(request, self.profile))) as events:
+        """See `Provider.stream`.
+
+        Where a request is refused for an image that is in the conversation already, it is sent again without: every
+        later request would be refused as well.
+        """
+        try:
+            async with aclosing(self._stream(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        except ImageRefusedError as error:
+            images = frozenset[Hashable]() if error.partial else self.resolver.refused(request, self.profile)
+            if not images:
+                raise
+            refusal = error
+        try:
+            async with aclosing(self._stream(request)) as events:
+                async for event in events:
+                    yield event
+        except ModelRequestError as error:
+            if error.partial:
+                raise
+            self.resolver.acquit(images)
+            raise refusal from None
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        is_answered = False
+        async with aclosing(self.provider.stream(await self._resolved(request))) as events:
             async for event in events:
+                if not is_answered:
+                    is_answered = True
+                    self.resolver.answered(request, self.profile)
                 yield event
+
+    async def _resolved(self, request: ModelRequest) -> ModelRequest:
+        return await self.resolver.resolved(request, self.profile)
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
@@ -41,7 +99,7 @@ class _Attaching:
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         """See `Provider.count_tokens`."""
-        return await self.provider.count_tokens(await self.resolve(request, self.profile))
+        return await self.provider.count_tokens(await self._resolved(request))
 
     async def models(self) -> tuple[str, ...]:
         """See `Provider.models`."""
@@ -67,15 +125,15 @@ class _AttachingNative(_Attaching):
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
     ) -> Compacted:
         """See `NativeCompaction.compact`."""
-        return await self.native.compact(await self.resolve(request, self.profile), instructions, again)
+        return await self.native.compact(await self._resolved(request), instructions, again)
 
 
-def attaching(provider: Provider, profile: ModelProfile, resolve: Resolve) -> Provider:
+def attaching(provider: Provider, profile: ModelProfile, resolver: Resolver) -> Provider:
     """A provider that is given whole requests.
 
     :param profile: what is known of the model that is asked.
-    :param resolve: puts the bytes into a request for such a model.
+    :param resolver: puts the bytes into a request for such a model.
     """
     if isinstance(provider, NativeCompaction):
-        return _AttachingNative(provider, profile, resolve, provider)
-    return _Attaching(provider, profile, resolve)
+        return _AttachingNative(provider, profile, resolver, provider)
+    return _Attaching(provider, profile, resolver)

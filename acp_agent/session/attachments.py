@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -29,6 +30,7 @@ from acp_agent.conversation.messages import (
     Stored,
     Text,
     ToolResult,
+    UserMessage,
     UserPart,
 )
 from acp_agent.errors import InvalidParamsError
@@ -37,11 +39,14 @@ from acp_agent.llm.parts import audio_format
 from acp_agent.llm.pictures import Limits, Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
+from acp_agent.session.attaching import Refused
 from acp_agent.storage.store import SessionStore
 from acp_agent.turn.updates import CallFinished, Update, UserSaid
 
 CACHED = 24_000_000
 """Characters of images that are ready to be sent, which the next request of the same session sends again."""
+
+_log = logging.getLogger(__name__)
 
 _Key: TypeAlias = tuple[str, str, Limits]
 _Sent: TypeAlias = "tuple[str, str] | str"
@@ -88,6 +93,8 @@ class Attachments:
         self._session_id = session_id
         self._ready: OrderedDict[_Key, _Sent] = OrderedDict()
         self._making: dict[_Key, _Making] = {}
+        self._fine: set[_Key] = set()
+        self._refused: set[Hashable] = set()
         self._tasks: TaskGroup | None = None
         # One image at a time: decoded, each may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
@@ -131,6 +138,27 @@ class Attachments:
             return request
         return replace(request, messages=tuple(messages))
 
+    def answered(self, request: ModelRequest, profile: ModelProfile) -> None:
+        """See `Resolver.answered`."""
+        self._fine.update(_keys(request.messages, profile))
+
+    def refused(self, request: ModelRequest, profile: ModelProfile) -> Refused:
+        """See `Resolver.refused`."""
+        # What the newest prompt brings is left out with that prompt, by who tells the user of it.
+        before = list(request.messages)
+        while before and isinstance(before[-1], UserMessage):
+            before.pop()
+        may_be = _keys(before, profile) - self._refused
+        suspected = may_be - self._fine or may_be
+        self._refused |= suspected
+        if suspected:
+            _log.warning("a request was refused for an image; it is sent again without %s", len(suspected))
+        return frozenset(suspected)
+
+    def acquit(self, images: Refused) -> None:
+        """See `Resolver.acquit`."""
+        self._refused -= images
+
     async def shown(self, update: Update) -> Update:
         """What an editor is shown again, with its bytes as they came."""
         match update:
@@ -169,7 +197,9 @@ class Attachments:
     async def _sent(self, picture: _Picture, profile: ModelProfile) -> _Sent:
         """An image as the provider accepts it, made once."""
         data = picture.data
-        key = (_name_of(data), picture.mime_type, Limits.of(profile))
+        key = _key(picture, profile)
+        if key in self._refused:
+            return "the model's provider refused it"
         while (sent := self._ready.get(key)) is None:
             if key not in self._making:
                 content = data if isinstance(data, str) else await self._read(data)
@@ -220,6 +250,17 @@ class Attachments:
     async def _read(self, stored: Stored) -> str | None:
         found = (await self._store.blobs(self._session_id, (stored.sha256,))).get(stored.sha256)
         return None if found is None else base64.b64encode(found).decode("ascii")
+
+
+def _key(picture: _Picture, profile: ModelProfile) -> _Key:
+    return _name_of(picture.data), picture.mime_type, Limits.of(profile)
+
+
+def _keys(messages: Iterable[Message], profile: ModelProfile) -> set[_Key]:
+    """The images of messages."""
+    parts = (part for message in messages if not isinstance(message, AssistantMessage) for part in message.parts)
+    pictures = (_Picture.of(part) for part in parts)
+    return {_key(picture, profile) for picture in pictures if picture is not None}
 
 
 def _name_of(data: Data) -> str:

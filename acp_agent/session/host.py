@@ -330,7 +330,7 @@ class SessionHost:
         await self.show(OptionsUpdated(await self.options()))
 
     def _made_models(self, registry: Registry) -> SessionModels:
-        return SessionModels(registry, resolve=self.attachments.resolved)
+        return SessionModels(registry, resolver=self.attachments)
 
     async def options(self) -> tuple[Option, ...]:
         """What may be chosen, and what is, for menus."""

@@ -17,7 +17,7 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
 from acp_agent.llm.registry import Registry
-from acp_agent.session.attaching import Resolve, attaching
+from acp_agent.session.attaching import Resolver, attaching
 from acp_agent.session.learned import LearnedWindow
 
 TURN_WAIT = 0.35
@@ -62,12 +62,12 @@ class SessionModels:
     """Resolves names to models, and remembers those that were used.
 
     :param first_wait: seconds that the first use of a model waits for the provider's word on its window.
-    :param resolve: puts what messages refer to into a request; None sends requests as they are.
+    :param resolver: puts what messages refer to into a request; None sends requests as they are.
     """
 
-    def __init__(self, registry: Registry, first_wait: float = 3.0, resolve: Resolve | None = None) -> None:
+    def __init__(self, registry: Registry, first_wait: float = 3.0, resolver: Resolver | None = None) -> None:
         self._registry = registry
-        self._resolve = resolve
+        self._resolver = resolver
         self._first_wait = first_wait
         self._used: dict[str, ActiveModel] = {}
         self._default: str | None = None
@@ -141,8 +141,8 @@ class SessionModels:
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
         provider = resolved.provider
-        if self._resolve is not None:
-            provider = attaching(provider, known, self._resolve)
+        if self._resolver is not None:
+            provider = attaching(provider, known, self._resolver)
         return ActiveModel(
             name,
             resolved.id,

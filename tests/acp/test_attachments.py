@@ -20,7 +20,7 @@ from support.client import AgentError
 from support.editors import TOAD, ZED_BETA
 from support.models import DialectName
 from support.pictures import BROKEN, encoded, png
-from support.replies import Reply
+from support.replies import Reply, ToolCall
 from support.stage import Stage, conversation, stage
 from support.stored import damage_texts
 from support.terminal import run_command
@@ -32,6 +32,7 @@ SOUND = base64.b64encode(b"RIFF" + NOISE).decode()
 FILE = base64.b64encode(b"A word. " * 2000).decode()
 IMAGE: dict[str, Any] = {"type": "image", "data": PICTURE, "mimeType": "image/png", "uri": "file:///shop/a.png"}
 AUDIO: dict[str, Any] = {"type": "audio", "data": SOUND, "mimeType": "audio/wav"}
+COULD_NOT = {"type": "error", "error": {"type": "invalid_request_error", "message": "Could not process image"}}
 BLOB: dict[str, Any] = {"type": "resource", "resource": {"uri": "file:///shop/words", "blob": FILE}}
 LINK: dict[str, Any] = {"type": "resource_link", "uri": "file:///shop/b.py", "name": "b.py"}
 
@@ -257,3 +258,44 @@ async def test_a_cancel_does_not_wait_for_an_image_and_what_is_made_of_it_is_mad
         with pytest.raises(AgentError, match="it is damaged"):
             await again.result()
         assert (slow / "opened").read_text() == "x"
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+async def test_an_image_of_a_tool_that_the_provider_refuses_is_left_out_and_the_session_goes_on(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    fine, bad, worse = (encoded(png(9, 9, seed=seed)) for seed in (1, 2, 3))
+    refusals: list[str] = []
+    answers = iter([Reply("I see."), Reply(tool_calls=[ToolCall("read", {"path": "bad.png"})])])
+
+    def answer(request: dict[str, Any]) -> Reply:
+        if bad in str(request) or worse in str(request):
+            refusals.append(str(request))
+            return Reply(http_status=400, body=COULD_NOT)
+        return next(answers, Reply("Gone on."))
+
+    async with stage(tmp_path, script=answer, dialect=dialect) as it:
+        (it.folder / "bad.png").write_bytes(base64.b64decode(bad))
+        await it.prompt([text("Look: "), {**IMAGE, "data": fine}])
+        assert await it.prompt("Read bad.png") == {"stopReason": "end_turn"}
+        assert it.agent.text().endswith("Gone on.")
+        for words in ("And now?", "/compact"):
+            assert await it.prompt(words) == {"stopReason": "end_turn"}
+        assert len(refusals) == 1
+        assert fine in str(it.server.calls[-2].body)
+        assert "left out: the model's provider refused it]" in str(it.server.calls[-2].body)
+        # One that comes with a prompt is left out with that prompt, as the user is told.
+        with pytest.raises(AgentError, match=r"Could not process image.* The prompt was left out of the conversation"):
+            await it.prompt([text("Look: "), {**IMAGE, "data": worse}])
+        assert await it.prompt("Hello?") == {"stopReason": "end_turn"}
+
+
+async def test_images_are_not_left_out_for_a_refusal_that_has_another_reason(tmp_path: Path) -> None:
+    small = encoded(png(9, 9, seed=1))
+    no = Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": "The image of doom"}})
+    async with stage(tmp_path, Reply("I see."), no, no, Reply("Gone on."), dialect="anthropic") as it:
+        await it.prompt([text("Look: "), {**IMAGE, "data": small}])
+        with pytest.raises(AgentError, match="The image of doom"):
+            await it.prompt("Tell me of the image of doom")
+        await it.prompt("Hello?")
+        assert [small in str(call.body) for call in it.server.calls] == [True, True, False, True]

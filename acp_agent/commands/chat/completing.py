@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.walk import Found, Walk
 from acp_agent.turn.updates import Command
 
@@ -23,7 +23,7 @@ _MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>"?)(?P<path>(?(quote)[^"\n]*|[^\
 _WORD = re.compile(r"[^\s\"'`(]+\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """One of the possible texts.
 
@@ -39,7 +39,7 @@ class Candidate:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathBegun:
     """The beginning of a path.
 

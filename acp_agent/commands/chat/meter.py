@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from acp_agent.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meter:
     """:ivar used: tokens of the context; None where nobody has counted yet.
     :ivar window: of the model, in tokens.
