@@ -13,6 +13,7 @@ from acp_agent.server.bounds import MAX_TEXT
 from acp_agent.server.v2.presenter import whole
 from support.client import AgentError
 from support.models import Reply, ToolCall, model_server
+from support.pictures import encoded, png
 from support.second import second_agent
 
 EMPTY = {"entries": []}
@@ -27,7 +28,7 @@ async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_upd
             {"type": "text", "text": "Look: "},
             {"type": "resource_link", "uri": "file:///a.txt", "name": "a", "icons": [{"src": "data:,"}]},
             {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "b"}},
-            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "image", "data": encoded(png()), "mimeType": "image/png"},
         ]
         message_id = await it.say(session, prompt)
         assert await it.agent.wait_update("agent_message_chunk")

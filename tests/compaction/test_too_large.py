@@ -15,6 +15,7 @@ from support.client import AgentError, connected_agent
 from support.compactions import is_summary_request, shown_compactions
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, Usage, model_server
+from support.pictures import encoded, png
 
 TINY = {"ACP_AGENT_CONTEXT_WINDOW": "1200"}
 """Less than the system prompt and the tools take, which nothing can take away."""
@@ -108,7 +109,7 @@ async def test_what_a_provider_has_counted_and_would_take_is_sent(tmp_path: Path
 @pytest.mark.parametrize("guessed", [True, False], ids=["a guess", "the user's word"])
 async def test_a_window_that_is_a_guess_keeps_nothing_from_being_sent(tmp_path: Path, guessed: bool) -> None:
     # The provider counts the image's data as well: by far more than a model takes of which nobody knows anything.
-    image = {"type": "image", "data": "A" * 600_000, "mimeType": "image/png"}
+    image = {"type": "image", "data": encoded(png(387, 387, seed=1)), "mimeType": "image/png"}
     prompt = [image, {"type": "text", "text": "A line of the log.\n" * 18_000}]
     name = "anthropic/nobody-knows-it"
     config: dict[str, Any] = {"compaction": {"prepare": False}}
