@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 
 from acp_agent.commands.asking import answered, is_somebody_here
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.questions import TerminalQuestions
+from acp_agent.commands.safe import safe_for
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
@@ -44,10 +46,13 @@ def plan_lines(entries: Iterable[PlanEntry]) -> list[str]:
 class TerminalClient:
     """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
 
+    Nothing of it is obeyed by a terminal; what goes into a file or another program is the model's own text.
+
     :ivar compaction_failed: a compaction that was asked for did not happen.
     """
 
     def __init__(self) -> None:
+        self._safe = safe_for(os.environ)
         self._files = LocalFiles()
         self._commands = LocalCommands()
         self._questions = TerminalQuestions(self._aside)
@@ -177,8 +182,8 @@ class TerminalClient:
         if self._message and self._message != message_id:
             print("\n")
         self._message = message_id
-        print(text, end="", flush=True)
+        print(self._safe(text) if sys.stdout.isatty() else text, end="", flush=True)
 
     def _aside(self, text: str) -> None:
         self.end()
-        print(text, file=sys.stderr, flush=True)
+        print(self._safe(text), file=sys.stderr, flush=True)

@@ -72,6 +72,18 @@ async def test_the_rest_of_an_answer_that_was_interrupted_stands_on_a_line_of_it
         assert re.fullmatch(r"Some (words )+\r\nsess_\w+: .*\r\n.*interrupted\.\r\n", person.shown)
 
 
+async def test_a_terminal_obeys_nothing_of_an_answer_and_another_program_gets_all_of_it(tmp_path: Path) -> None:
+    script = [Reply(["\x1b[2J\x1b]0;title\x07 \x9b2J ", "\x1b", "[31mSo."]) for _ in range(2)]
+    async with model_server(script, "openai") as server:
+        async with at_a_terminal(tmp_path, "run", "Say it.", env=server.env()) as person:
+            with anyio.fail_after(40):
+                assert await person.ended() == 0
+        assert not {"\x1b", "\x07", "\x9b"} & set(person.shown)
+        assert "So." in person.shown
+        piped = await run_command(tmp_path, "run", "Say it.", env=server.env())
+        assert piped.out == "\x1b[2J\x1b]0;title\x07 \x9b2J \x1b[31mSo.\n"
+
+
 async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
     script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
     async with (
