@@ -370,7 +370,7 @@ async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: 
                 person.type(CTRL_D)
                 assert await person.ended() == 0
             assert b"\x1b" not in person.raw
-            assert "> Run it." in person.text
+            assert person.text.count("Run it.") == 1
             assert "Allow? y" in person.text
 
 
@@ -443,6 +443,13 @@ async def test_what_fails_is_said_and_a_conversation_without_a_question_is_not_k
             person.type(CTRL_D)
             assert await person.ended() == 0
         assert "goes on with this conversation" not in person.text
+        for words, wrong in (
+            ("-c sess_unknown", "'sess_unknown' is no session."),
+            ("--mode nope", "'nope' cannot be chosen"),
+        ):
+            async with watching(tmp_path, "chat", *words.split(), env=env) as person:
+                assert await person.ended() == 1
+                assert person.text.startswith(f"acp-agent: {wrong}")
     assert (await run_command(tmp_path, "sessions")).out == ""
 
 

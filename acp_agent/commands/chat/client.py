@@ -183,16 +183,19 @@ class ChatClient:
                 self._line("dim" if update.severity == "info" else update.severity, update.text)
             case TurnOver():
                 self.end_stream()
-                self._lines(_ended(update))
+                for style, text in _ended(update):
+                    self._line(style, text)
             case _:
                 pass
 
-    def said(self, text: str, note: str = "") -> None:
+    def said(self, text: str) -> None:
         """What the person said."""
         first, *rest = text.split("\n")
         self._lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
-        if note:
-            self._line("dim", f"  ({note})")
+
+    def noted(self, note: str) -> None:
+        """A word on what was said."""
+        self._line("dim", f"  ({note})")
 
     def failed(self, error: Exception) -> None:
         """What could not be done."""
@@ -219,7 +222,7 @@ class ChatClient:
         """Show what there is, and ask."""
         self._line("question", f"? {question.view.title}")
         self._lines([("", f"  {project}")] for project in question.projects)
-        self._lines([("dim", line)] for line in question.text.split("\n"))
+        self._line("dim", question.text)
         self._line("dim", "  [a] Trust it until something in it changes  [s] For this session  [n] Not now")
         return await self._chosen("  Trust it? ", _TRUST_LETTERS)
 
@@ -283,19 +286,20 @@ class ChatClient:
         self._desk.prompt()
 
     def _line(self, style: str, text: str) -> None:
-        self._lines([(style, line)] for line in text.split("\n"))
+        flow = Flow(get_cwidth)
+        self._lines([(style, row)] for _, row in [*flow.feed(text, self._desk.columns), *flow.end()])
 
     def _lines(self, lines: Iterator[Line] | list[Line]) -> None:
         self.end_stream()
         self._desk.lines(lines)
 
 
-def _ended(update: TurnOver) -> list[Line]:
-    """What is said of a turn that has not come to its own end."""
+def _ended(update: TurnOver) -> list[tuple[str, str]]:
+    """What is said, behind its style, of a turn that has not come to its own end."""
     if update.error is not None:
-        return [[("error", line)] for line in _sentence(update.error).split("\n")]
+        return [("error", _sentence(update.error))]
     words = _ENDS.get(update.stop or "")
-    return [] if words is None else [[("warning", words)]]
+    return [] if words is None else [("warning", words)]
 
 
 def _reason(parts: tuple[ResultPart, ...]) -> str:

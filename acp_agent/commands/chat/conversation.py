@@ -106,7 +106,10 @@ class Conversation:
             self.client.failed(error)
             return
         joins = self._session.host.settings.prompts_while_working == "steer"
-        self.client.said(text, "" if not waits else "joins the turn" if joins else "comes next")
+        if not self._desk.keeps_typed:
+            self.client.said(text)
+        if waits:
+            self.client.noted("joins the turn" if joins else "comes next")
 
     def _interrupted(self, typed: bool) -> AtInterrupt:
         assert self._session is not None

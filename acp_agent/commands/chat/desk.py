@@ -133,6 +133,11 @@ class Desk:
         """Of the terminal."""
         return max(10, self._output.get_size().columns)
 
+    @property
+    def keeps_typed(self) -> bool:
+        """Whether what was typed stays where it was typed."""
+        return self._plain
+
     async def run(self) -> bool:
         """Take what is typed, until the person leaves.
 
