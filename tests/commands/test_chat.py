@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, CTRL_Z, ENTER, ESCAPE, TAB, UP, Watcher, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, CTRL_Z, ENTER, ESCAPE, TAB, UP, leaves, sends, watching
 from support.terminal import run_command
 
 LONG = "The cart adds prices. " * 600
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
 TOUCH = ToolCall("shell", {"command": "touch ran"})
 READY = "context empty"
-
-
-async def sends(person: Watcher, text: str) -> None:
-    """Type a prompt, and wait until it is seen among what was said."""
-    times = person.text.count(f"> {text}")
-    person.type(text)
-    await person.until(f"> {text}", times + 1)
-    person.type(ENTER)
-    await person.until_so(lambda: person.raw.count(f"> {text}".encode()) > times, text)
-
-
-async def leaves(person: Watcher) -> str:
-    """Leave, and return the session that can be gone on with."""
-    person.type(CTRL_D)
-    assert await person.ended() == 0
-    [session] = re.findall(r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text)
-    return session
 
 
 def told(server: ModelServer, request: int) -> str:
@@ -248,64 +229,6 @@ async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_
                 await leaves(person)
 
 
-async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
-    evil = ["Look: \x1b", "[31mred\x1b]0;title", "\x07 \x9b2J \x1bP+q\x1b\\ over\rALLOWED\x08\x08 \u202egnp.exe end\n"]
-    (tmp_path / "a\x1b[2J.txt").write_text("\x1b]52;c;aGk=\x07clipboard\n")
-    read = ToolCall("read", {"path": "a\x1b[2J.txt"})
-    shell = ToolCall("shell", {"command": "echo \x1b[2J\x1b]0;owned\x07"})
-    script = [Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]), Reply(tool_calls=[shell]), Reply("Over.")]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                await sends(person, "Go.")
-                await person.until("Allow?")
-                person.type(CTRL_D)
-                await person.until("Over.")
-                await leaves(person)
-            for sequence in (
-                b"\x1b[31mred",
-                b"\x1b]",
-                b"\x07",
-                b"\xc2\x9b",
-                b"\x1bP",
-                b"\x1b[2J",
-                b"\x08\x08",
-                b"\xe2\x80\xae",
-            ):
-                assert sequence not in person.raw, sequence
-            assert "red" in person.text
-            assert "ALLOWED" in person.rows[person.rows.index(next(row for row in person.rows if "Look:" in row)) + 1]
-            assert told(server, 2).startswith("The user")
-
-
-@pytest.mark.parametrize(
-    "sent", [signal.SIGTERM, signal.SIGHUP, None], ids=lambda sent: sent.name if sent else "closed"
-)
-async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it_was(
-    tmp_path: Path, sent: signal.Signals | None
-) -> None:
-    async with model_server([Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                assert not person.echoes
-                await sends(person, "Say it.")
-                await person.until("Some words")
-                if sent is None:
-                    assert await person.closes() == 128 + signal.SIGHUP
-                else:
-                    person.send_signal(sent)
-                    assert await person.ended() == 128 + sent
-                    assert person.echoes
-                    assert "Traceback" not in person.text
-            await server.wait_aborted()
-        async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
-            with anyio.fail_after(50):
-                await person.until("Some words")
-                assert "> Say it." in person.rows
-
-
 async def test_what_was_being_typed_is_there_again_after_a_question_of_the_model(tmp_path: Path) -> None:
     asked = [{"question": "Which way?", "options": [{"label": "Rewrite"}, {"label": "Mend"}]}]
     hold = anyio.Event()
@@ -349,55 +272,6 @@ async def test_a_session_that_another_process_goes_on_with_is_said_and_the_conve
                 await person.until("Here again.")
                 assert "Elsewhere." in str(server.calls[2].body)
                 await leaves(person)
-
-
-async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path) -> None:
-    (tmp_path / "cart.py").write_text("total = 1\n")
-    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Ran it."), Reply("Two.")]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env={**server.env(), "TERM": "dumb"}) as person:
-                await person.until_so(lambda: person.bottom == ">")
-                person.type("Run it.\n")
-                await person.until("Allow?")
-                person.type("y\n")
-                await person.until("Ran it.\n>")
-                assert (tmp_path / "ran").exists()
-                person.type(CTRL_C)
-                await person.until("Once more ctrl-c")
-                person.type("Two?\n")
-                await person.until("Two.\n>")
-                person.type(CTRL_D)
-                assert await person.ended() == 0
-            assert b"\x1b" not in person.raw
-            assert person.text.count("Run it.") == 1
-            assert "Allow? y" in person.text
-
-
-async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:
-    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
-    read = ToolCall("read", {"path": "cart.py"})
-    script = [Reply(tool_calls=[read]), Reply(tool_calls=[EDIT]), Reply("Done with the total, which is two by now.")]
-    env = {"NO_COLOR": "1"}
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(
-                tmp_path, "chat", "--mode", "accept-edits", env={**server.env(), **env}, columns=24
-            ) as person:
-                await person.until("empty · accept-edits")
-                await sends(person, "Go.")
-                await person.until("which is")
-                await person.until("two by now.")
-                assert "  +total = 2" in person.rows  # nobody was asked, so it is shown when it is done
-                await person.until("% · accept-edits")
-                assert max(map(len, person.rows[person.rows.index("> Go.") :])) <= 24
-                await leaves_narrow(person)
-        assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
-
-
-async def leaves_narrow(person: Watcher) -> None:
-    person.type(CTRL_D)
-    assert await person.ended() == 0
 
 
 async def test_what_happens_beside_the_answer_is_a_line_each_and_trust_is_asked_for(tmp_path: Path) -> None:
@@ -451,10 +325,3 @@ async def test_what_fails_is_said_and_a_conversation_without_a_question_is_not_k
                 assert await person.ended() == 1
                 assert person.text.startswith(f"acp-agent: {wrong}")
     assert (await run_command(tmp_path, "sessions")).out == ""
-
-
-async def test_without_a_terminal_the_way_to_ask_is_said(tmp_path: Path) -> None:
-    ran = await run_command(tmp_path, "chat")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("acp-agent: A conversation needs a terminal")
-    assert '`acp-agent run "…"`' in ran.err

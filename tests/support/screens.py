@@ -12,6 +12,7 @@ Owns the emulation. The process is `support.terminal`'s.
 from __future__ import annotations
 
 import os
+import re
 import termios
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -134,3 +135,20 @@ async def watching(
         terminal = typist.terminal
         termios.tcsetwinsize(terminal, (rows, columns))
         yield Watcher(typist, terminal, columns, rows)
+
+
+async def sends(person: Watcher, text: str) -> None:
+    """Type a prompt, and wait until it is seen among what was said."""
+    times = person.text.count(f"> {text}")
+    person.type(text)
+    await person.until(f"> {text}", times + 1)
+    person.type(ENTER)
+    await person.until_so(lambda: person.raw.count(f"> {text}".encode()) > times, text)
+
+
+async def leaves(person: Watcher) -> str:
+    """Leave, and return the session that can be gone on with."""
+    person.type(CTRL_D)
+    assert await person.ended() == 0
+    [session] = re.findall(r"`acp-agent chat -c (sess_\w+)` goes on with this conversation\.", person.text)
+    return session

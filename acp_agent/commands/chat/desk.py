@@ -33,11 +33,11 @@ from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import ColorDepth, DummyOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
-from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.commands.chat.keys import Candidates, Completions, Typed
+from acp_agent.commands.chat.style import STYLE
 from acp_agent.commands.safe import Safe
 
 if TYPE_CHECKING:
@@ -53,25 +53,6 @@ AtInterrupt: TypeAlias = Literal["leave", "clear", "stay"]
 
 PROMPT = "> "
 _MENU_ROWS = 8
-_STYLE = Style.from_dict(
-    {
-        "you": "bold",
-        "heading": "bold",
-        "code": "ansicyan",
-        "thought": "ansibrightblack italic",
-        "dim": "ansibrightblack",
-        "call": "ansiblue",
-        "warning": "ansiyellow",
-        "error": "ansired",
-        "question": "bold ansiyellow",
-        "file": "bold",
-        "place": "ansicyan",
-        "added": "ansigreen",
-        "removed": "ansired",
-        "same": "",
-        "meter": "reverse",
-    }
-)
 
 
 class Desk:
@@ -121,7 +102,7 @@ class Desk:
         self._application: Application[None] = Application(
             layout=self._layout(meter),
             key_bindings=self._bindings(),
-            style=_STYLE,
+            style=STYLE,
             input=create_input(),
             output=DummyOutput() if self._plain else self._output,
             erase_when_done=True,
@@ -173,7 +154,7 @@ class Desk:
         with suppress(OSError):  # the terminal has gone; what happens is in the session all the same
             if self._application.is_running:
                 self._application.renderer.erase()
-            print_formatted_text(self._output, shown, _STYLE)
+            print_formatted_text(self._output, shown, STYLE)
         self._application.invalidate()
 
     def live(self, style: str, text: str) -> None:
