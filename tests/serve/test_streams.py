@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from acp_agent.app import connection, sessions_database
-from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
-from acp_agent.server.web.clients import Clients
+from acp_agent.server.web.clients import Clients, Conversation
 from acp_agent.server.web.endpoint import Endpoint
 from acp_agent.server.web.gate import Gate
 from acp_agent.server.web.listener import listening_socket, serve_http
@@ -132,38 +137,91 @@ class Noted:
         self._inner.close()
 
 
-async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_one_that_reads_is_not(
-    tmp_path: Path,
-) -> None:
-    env = {"HOME": str(tmp_path)}
-    begun: list[Noted] = []
+class Broken:
+    """A conversation that fails at once."""
+
+    async def run(self) -> None:
+        raise RuntimeError("broken")
+
+    def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def served(
+    home: Path, wrap: Callable[[Connection], Conversation], **options: Any
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """The endpoint, in this process; `wrap` makes something else of a conversation."""
+    env = {"HOME": str(home)}
     stopped = anyio.Event()
 
     async def stored(session_id: str) -> bool:
         return False
 
     async with sessions_database(env) as database, anyio.create_task_group() as tasks:
-
-        def begin(transport: Transport) -> Noted:
-            begun.append(Noted(connection(transport, database, env)))
-            return begun[-1]
-
-        clients = Clients(begin, tasks, patience=1.0)
+        clients = Clients(lambda transport: wrap(connection(transport, database, env)), tasks, **options)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        tasks.start_soon(serve_http, [listening], Endpoint(Gate(None, ["127.0.0.1"]), clients, stored), stopped.wait)
+        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, stored)
+        tasks.start_soon(serve_http, [listening], endpoint, stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
-            first = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
-            reading = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}
-            async with http.stream("GET", "/acp", headers=reading) as events:
-                assert events.status_code == 200
-                silent = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
-                with anyio.fail_after(5):
-                    await begun[1].ended.wait()
-                late = await http.get("/acp", headers={**reading, "Acp-Connection-Id": silent})
-                assert late.status_code == 404
-                assert not begun[0].ended.is_set()
-            # It has hung up.
-            with anyio.fail_after(5):
-                await begun[0].ended.wait()
+            yield http
+        await clients.close()
         stopped.set()
+
+
+async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_one_that_reads_is_not(
+    tmp_path: Path,
+) -> None:
+    begun: list[Noted] = []
+
+    def noted(inner: Connection) -> Noted:
+        begun.append(Noted(inner))
+        return begun[-1]
+
+    async with served(tmp_path, noted, patience=1.0) as http:
+        first = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
+        reading = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}
+        async with http.stream("GET", "/acp", headers=reading) as events:
+            assert events.status_code == 200
+            silent = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
+            with anyio.fail_after(5):
+                await begun[1].ended.wait()
+            late = await http.get("/acp", headers={**reading, "Acp-Connection-Id": silent})
+            assert late.status_code == 404
+            assert not begun[0].ended.is_set()
+        # It has hung up.
+        with anyio.fail_after(5):
+            await begun[0].ended.wait()
+
+
+async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp_path: Path) -> None:
+    ended: list[Noted] = []
+
+    def noted(inner: Connection) -> Noted:
+        ended.append(Noted(inner))
+        return ended[-1]
+
+    async with served(tmp_path, noted, most=1) as http:
+        address = f"ws://{http.base_url.netloc.decode()}/acp"
+        first = await http.post("/acp", json=GREETING)
+        assert (await http.post("/acp", json=GREETING)).status_code == 503
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(address):
+                pass
+        assert refused.value.response.status_code == 503
+        assert (await http.delete("/acp", headers={"Acp-Connection-Id": first.headers["Acp-Connection-Id"]})).is_success
+        with anyio.fail_after(5):
+            await ended[0].ended.wait()
+        async with connect(address) as socket:
+            await socket.send(json.dumps(GREETING))
+            assert "result" in json.loads(await socket.recv())
+
+
+async def test_a_connection_that_fails_inside_ends_alone(tmp_path: Path) -> None:
+    failing = [True, False]
+    async with served(tmp_path, lambda inner: Broken() if failing.pop(0) else inner) as http:
+        failed = await http.post("/acp", json=GREETING)
+        assert (failed.status_code, failed.json()["error"]["code"]) == (500, -32603)
+        assert "Acp-Connection-Id" not in failed.headers
+        assert (await http.post("/acp", json=GREETING)).status_code == 200

@@ -69,14 +69,20 @@ class Clients:
     """:param begin: begins a conversation.
     :param tasks: where each one's task runs.
     :param patience: seconds, see `PATIENCE_SECONDS`.
+    :param most: how many are connected at a time.
     """
 
     def __init__(
-        self, begin: Callable[[Transport], Conversation], tasks: TaskGroup, patience: float = PATIENCE_SECONDS
+        self,
+        begin: Callable[[Transport], Conversation],
+        tasks: TaskGroup,
+        patience: float = PATIENCE_SECONDS,
+        most: int = MAX_CLIENTS,
     ) -> None:
         self._begin = begin
         self._tasks = tasks
         self._patience = patience
+        self._most = most
         self._open: dict[str, Client] = {}
         self._by_http: dict[str, HttpTransport] = {}
         self._closing = False
@@ -84,7 +90,7 @@ class Clients:
     @property
     def full(self) -> bool:
         """Whether no more can be taken."""
-        return self._closing or len(self._open) >= MAX_CLIENTS
+        return self._closing or len(self._open) >= self._most
 
     def new_id(self) -> str:
         """An id for a connection, which nobody can guess."""
