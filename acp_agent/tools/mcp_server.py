@@ -326,7 +326,7 @@ class SessionServer:
 
     async def _take(self, offer: Offer) -> None:
         if offer != self.offer:
-            for fault in (mask(fault, self._secrets()) for fault in offer.faults if fault not in self.offer.faults):
+            for fault in (self._masked(fault) for fault in offer.faults if fault not in self.offer.faults):
                 _log.warning("of the MCP server %s: %s", self.name, fault)
                 await self._tell(sentence(ToolError(f"Of the MCP server {self.name!r}: {fault}")))
             self.offer = offer

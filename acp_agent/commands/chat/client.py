@@ -125,6 +125,11 @@ class ChatClient:
         """It prints them."""
         return True
 
+    @property
+    def mcp_channel(self) -> None:
+        """It is no MCP server."""
+        return None
+
     async def show(self, update: Update) -> None:
         """Print it, and keep what stays below as it is by now."""
         if self.recording is not None:
