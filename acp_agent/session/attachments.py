@@ -8,7 +8,6 @@ was changed since, another version stored it) is left out with a line that says 
 from __future__ import annotations
 
 import base64
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
@@ -269,6 +268,8 @@ def _name_of(data: Data) -> str:
         return data.sha256
     if len(data) < STORED_FROM:
         return data
+    import hashlib  # loads OpenSSL
+
     try:
         return hashlib.sha256(base64.b64decode(data)).hexdigest()
     except ValueError:

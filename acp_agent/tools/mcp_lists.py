@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from mcp_types import methods
+from mcp.types import methods
 from pydantic import ValidationError
 
 from acp_agent.tools.mcp_offer import ListName
