@@ -62,8 +62,8 @@ def heard_parts(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list
     """
     return _never_empty(
         [
-            part
-            if isinstance(part, Audio) and audio and audio_format(part.mime_type) and isinstance(part.data, str)
+            sound
+            if audio and (sound := sound_of(part)) is not None and isinstance(sound.data, str)
             else _readable(part, images=images)
             for part in parts
         ]
@@ -137,6 +137,18 @@ def base64_of(part: Image | Audio) -> str:
 def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
     """The name that OpenAI's APIs have for a sound's type; None for one that they do not take."""
     return _AUDIO_FORMATS.get(mime_type.partition(";")[0].strip().lower())
+
+
+def sound_of(part: UserPart) -> Audio | None:
+    """What a model that takes sounds hears, attached files that are one included; None where the part is none of a type
+    that is taken."""
+    match part:
+        case Audio(mime_type=kind) if audio_format(kind):
+            return part
+        case Resource(text=None, blob=blob, mime_type=kind) if blob and audio_format(kind or ""):
+            return Audio(blob, kind or "")
+        case _:
+            return None
 
 
 def estimated_tokens(text_length: int) -> int:

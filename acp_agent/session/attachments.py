@@ -34,7 +34,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import InvalidParamsError
 from acp_agent.frozen import frozen
-from acp_agent.llm.parts import audio_format
+from acp_agent.llm.parts import audio_format, sound_of
 from acp_agent.llm.pictures import Limits, Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
@@ -178,7 +178,9 @@ class Attachments:
     async def _part(self, part: UserPart, profile: ModelProfile) -> UserPart:
         if isinstance(part, Image) or _Picture.of(part) is not None:
             return await self._picture(part, profile)
-        if isinstance(part, Audio) and not (profile.audio and audio_format(part.mime_type)):
+        if profile.audio and sound_of(part) is not None:
+            return await self._whole(part)
+        if isinstance(part, Audio):
             return part
         if isinstance(part, Resource) and isinstance(part.blob, Stored) and not part.blob.text:
             return part

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.session.commands import around_command, first_text
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.turn.updates import Command
@@ -147,7 +147,7 @@ class SessionMcp:
         if self._servers is None:
             return None
         made = await self._made(parts)
-        told = made or parts
+        told = parts if made is None else made
         resources = await self.resources(parts)
         return (*told, *resources) if made is not None or resources else None
 
@@ -176,7 +176,10 @@ class SessionMcp:
 
         arguments = await self._arguments(prompt, match["rest"] or "", f"/mcp:{match['server']}:{match['prompt']}")
         before, behind = around_command(parts)
-        return (*prompt_parts(await server.prompt(prompt.name, arguments)), *before, *behind)
+        made = prompt_parts(await server.prompt(prompt.name, arguments))
+        if not made:
+            raise ToolError(f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}.")
+        return (*made, *before, *behind)
 
     async def _arguments(self, prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]:
         """A prompt's arguments as they were typed, and what is missing as the user gives it when they are asked.
@@ -233,10 +236,18 @@ class SessionMcp:
 
 
 def _prompts(server: SessionServer) -> dict[str, OfferedPrompt]:
-    """A server's prompts by their part of the slash command; of two alike, the first."""
+    """A server's prompts by their part of the slash command, in its order; of two alike, the second gets a number."""
     from acp_agent.tools.mcp_names import command_part
 
-    return {command_part(prompt.name): prompt for prompt in reversed(server.offer.prompts)}
+    found: dict[str, OfferedPrompt] = {}
+    for prompt in {prompt.name: prompt for prompt in server.offer.prompts}.values():
+        part = plain = command_part(prompt.name)
+        number = 1
+        while part in found:
+            number += 1
+            part = f"{plain}-{number}"
+        found[part] = prompt
+    return found
 
 
 def _uris(server: SessionServer) -> set[str]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["starting", "ready", "restarting", "failed", "closed"]
 
 START_SECONDS = 60.0
-"""From its start until it has said what it offers; one that is downloaded first takes long."""
+"""One that is downloaded first takes long."""
 RESTART_DELAYS = (0.0, 1.0, 5.0)
 """Seconds before each new start after a crash; then it is given up."""
 STABLE_SECONDS = 60.0
@@ -62,12 +62,14 @@ class Place:
     :ivar env: the agent's environment variables.
     :ivar elicits: whether they may ask the user something while one of their tools runs.
     :ivar channel: to those that the editor is itself.
+    :ivar start_seconds: from a server's start until it has said what it offers.
     """
 
     roots: Sequence[Path]
     env: Mapping[str, str]
     elicits: bool = False
     channel: McpChannel | None = None
+    start_seconds: float = START_SECONDS
 
 
 class SessionServer:
@@ -256,7 +258,7 @@ class SessionServer:
 
     async def _connected(self, server: McpServer, mode: Mode) -> str:
         place = self._place
-        self._scope = anyio.CancelScope(deadline=anyio.current_time() + START_SECONDS)
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + place.start_seconds)
         with self._scope as scope:
             async with AsyncExitStack() as stack:
                 process = None
@@ -290,7 +292,7 @@ class SessionServer:
                 await self._stay(connection)
                 scope.deadline = anyio.current_time() + CLOSE_SECONDS
                 return "" if self._closing.is_set() else await connection.why_lost()
-        return f"it has not said within {START_SECONDS:g} seconds what it offers"
+        return f"it has not said within {place.start_seconds:g} seconds what it offers"
 
     async def _stay(self, connection: Connection) -> None:
         over = anyio.Event()
@@ -315,7 +317,7 @@ class SessionServer:
             await anyio.sleep(_TOGETHER_SECONDS)
             self._stale = anyio.Event()
             try:
-                with anyio.move_on_after(START_SECONDS):
+                with anyio.move_on_after(self._place.start_seconds):
                     await self._take(await connection.offer())
                     self._changed()
             except ToolError as error:

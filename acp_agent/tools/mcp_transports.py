@@ -85,6 +85,8 @@ class Seen:
         leaves = leaves_of(error)
         if self.status in LOGIN:
             return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
+        if 300 <= self.status < 400:
+            return f"it sends on to another address (HTTP {self.status}); put the one where it is now into its entry"
         if self.process is not None and (self.lost.is_set() or self.process.status):
             said = f" and said: {self.process.complaint}" if self.process.complaint else ""
             return f"{self.process.status or 'it closed its output'}{said}"

@@ -125,7 +125,7 @@ async def test_the_text_of_a_file_is_stored_once_and_there_wherever_it_is_wanted
 
 
 async def test_a_sound_is_heard_by_a_model_that_takes_it_wherever_it_stands(tmp_path: Path) -> None:
-    replies = [Reply("I hear."), Reply("Still."), Reply("Yes.")]
+    replies = [Reply("I hear."), Reply("I hear it too."), Reply("Still."), Reply("Yes.")]
     recipe = {".acp-agent/recipes/listen.md": "---\ndescription: Listen\n---\nListen closely.\n"}
     async with stage(tmp_path, *replies, dialect="google", config={}, files=recipe, trusted=True) as it:
         await it.prompt([AUDIO, text("What is said?"), LINK])
@@ -133,8 +133,11 @@ async def test_a_sound_is_heard_by_a_model_that_takes_it_wherever_it_stands(tmp_
         content = it.server.calls[0].body["messages"][-1]["content"]
         assert [block["type"] for block in content] == ["input_audio", "text", "text"]
         assert content[0] == part
+        file = {"type": "resource", "resource": {"uri": "file:///a.wav", "blob": SOUND, "mimeType": "audio/wav"}}
+        await it.prompt([file, text("And in this file?")])
+        assert it.server.calls[1].body["messages"][-1]["content"][0] == part
         await it.prompt([text("/listen "), LINK, AUDIO, text("to the end")])
-        content = it.server.calls[1].body["messages"][-1]["content"]
+        content = it.server.calls[2].body["messages"][-1]["content"]
         assert content.count(part) == 1
         assert "Listen closely." in str(content)
         assert stored(it)[0] == digests(SOUND)

@@ -56,6 +56,21 @@ async def test_a_server_that_wants_a_login_is_told_of_without_its_token(tmp_path
             assert "stale-token" not in log + text
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_server_that_is_elsewhere_now_is_told_of_without_any_address(tmp_path: Path, transport: str) -> None:
+    async def move(exchange: Exchange) -> None:
+        await exchange.respond(302, "", {"location": "http://127.0.0.1:9/mcp?key=a-secret-key"})
+
+    async with http_server(move) as url:
+        entry = {"type": transport, "name": "moved", "url": f"{url}/mcp?key=another-secret", "headers": []}
+        async with stage(tmp_path, Reply("Hello."), mcp=[entry]) as it:
+            log = await logged(it, "MCP server moved could not be started")
+            assert await it.prompt() == {"stopReason": "end_turn"}
+            text = it.agent.text()
+            assert "'moved' could not be started: it sends on to another address (HTTP 302)" in text
+            assert not any(secret in log + text for secret in ("a-secret-key", "another-secret", "127.0.0.1"))
+
+
 async def test_a_server_that_has_forgotten_the_session_is_connected_to_again(tmp_path: Path) -> None:
     sessions: list[str] = []
     forgotten = False

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.client import AgentError
@@ -120,3 +121,43 @@ async def test_a_prompt_and_a_resource_are_understood_wherever_in_a_prompt_they_
         with pytest.raises(AgentError, match="'s' has not given note://two: no such thing"):
             await it.prompt("/mine @s:note://two")
         assert len(it.server.calls) == len(prompts)
+
+
+async def test_prompts_are_listed_in_their_servers_order_and_each_can_be_sent(tmp_path: Path) -> None:
+    names = ["go", "alpha", "Go", "empty"]
+    made = {"go": "First.", "alpha": "A.", "Go": "Second.", "empty": None}
+    server = mcp_program(tmp_path, "s", prompts=[{"name": name} for name in names], made=made)
+    async with stage(tmp_path, Reply("One."), Reply("Two."), mcp=[server.entry]) as it:
+        await ready(it, "s")
+        offered = await it.agent.wait_for(lambda line: "mcp:s:go" in json.dumps(line.params or {}), 30)
+        commands = [each["name"] for each in offered.params["update"]["availableCommands"]]
+        assert [name for name in commands if name.startswith("mcp:")] == [
+            "mcp:s:go",
+            "mcp:s:alpha",
+            "mcp:s:go-2",
+            "mcp:s:empty",
+        ]
+        await it.prompt("/mcp:s:go")
+        await it.prompt("/mcp:s:go-2")
+        assert [conversation(call.body)[-1] for call in it.server.calls] == [("user", "First."), ("user", "Second.")]
+        with pytest.raises(AgentError, match="'s' has put nothing into the prompt 'empty'"):
+            await it.prompt("/mcp:s:empty")
+        assert len(it.server.calls) == 2
+
+
+async def test_what_joins_a_turn_may_name_resources_too(tmp_path: Path) -> None:
+    contents = {"note://one": "The first note."}
+    server = mcp_program(tmp_path, "docs", resources=[{"uri": "note://one", "name": "One"}], contents=contents)
+    call = Reply("Look.", tool_calls=[ToolCall("shell", {"command": "echo one"})])
+    steers = {"prompts_while_working": "steer"}
+    async with stage(tmp_path, call, Reply("Both."), config=steers, mcp=[server.entry]) as it:
+        await ready(it, "docs")
+        it.agent.permission_hold = hold = anyio.Event()
+        first = await it.agent.start_prompt(it.session, "first")
+        await it.line("session/request_permission")
+        second = await it.agent.start_prompt(it.session, "See @docs:note://one")
+        hold.set()
+        for handle in (first, second):
+            assert await handle.result() == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == 2
+        assert "The first note." in str(it.server.calls[1].body["input"])

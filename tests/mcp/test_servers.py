@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
+from acp_agent.config.settings import McpServer
+from acp_agent.session.mcp import MAX_TOOLS
+from acp_agent.tools.mcp_server import Place, SessionServer
 from support.editors import ZED, ZED_BETA, Editor
 from support.mcp import logged, mcp_program, ready, says, tool
 from support.processes import Process, descendants, outlive
@@ -201,3 +206,36 @@ async def test_a_line_that_is_longer_than_any_message_ends_the_server_and_says_s
         assert await it.prompt(timeout=40) == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
         assert "it wrote a line of more than 64 MiB" in result.text
+
+
+async def test_a_server_that_never_says_what_it_offers_is_given_up(tmp_path: Path) -> None:
+    entry = mcp_program(tmp_path, "mute", mute=True)
+    command, *args = entry.configured["command"], *entry.configured["args"]
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    place = Place((tmp_path,), os.environ, start_seconds=0.5)
+    server = SessionServer(McpServer("mute", "stdio", command, tuple(args)), "mute", place, tell, lambda: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.run)
+        with anyio.fail_after(20):
+            await server.settled()
+        assert server.reason == "it has not said within 0.5 seconds what it offers"
+        server.close()
+    assert "'mute' could not be started: it has not said within 0.5 seconds" in told[0]
+
+
+async def test_no_more_tools_are_sent_than_a_request_may_hold(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "many", tools=[tool(f"tool{number}") for number in range(MAX_TOOLS)], results={})
+    async with stage(tmp_path, Reply("Yes."), Reply("Again."), mcp=[server.entry], editor=ZED_BETA) as it:
+        await ready(it, "many")
+        await it.prompt()
+        await it.prompt()
+        for call in it.server.calls:
+            names = [each["name"] for each in call.body["tools"]]
+            assert len(names) == MAX_TOOLS
+            assert "read" in names
+        [notice] = it.agent.updates(kind="notice")
+        assert f"have {MAX_TOOLS} tools, of which the model is told of the first" in notice["title"]

@@ -116,6 +116,8 @@ def answered(
         return {"result": result}, change
     if method == "prompts/get":
         values = params.get("arguments") or {}
+        if plan["made"][params["name"]] is None:
+            return {"result": {"messages": []}}, None
         text = plan["made"][params["name"]].format(**values)
         return {"result": {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}}, None
     if method == "resources/read":
