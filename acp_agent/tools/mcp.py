@@ -308,7 +308,7 @@ def _transport(
             raise ToolError("it is reached over an editor's connection, and there is none")
         from acp_agent.tools.mcp_over_acp import over_acp
 
-        return over_acp(server.server_id, channel)
+        return over_acp(server.server_id, channel, seen)
     return over_sse(server, seen) if server.transport == "sse" else over_http(server, seen)
 
 

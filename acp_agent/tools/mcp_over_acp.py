@@ -21,7 +21,7 @@ from mcp.shared.message import SessionMessage
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import ToolError
 from acp_agent.tools.mcp_channel import McpChannel, ServerGoneError
-from acp_agent.tools.mcp_transports import Streams
+from acp_agent.tools.mcp_transports import Seen, Streams
 from mcp import types
 
 MAX_HEARD = 1_000
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def over_acp(server_id: str, channel: McpChannel) -> AsyncGenerator[Streams]:
+async def over_acp(server_id: str, channel: McpChannel, seen: Seen) -> AsyncGenerator[Streams]:
     to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_HEARD)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
-        carrier = _Carrier(server_id, channel, to_session, tasks)
+        carrier = _Carrier(server_id, channel, seen, to_session, tasks)
 
         async def carry() -> None:
             async for message in sent:
@@ -58,11 +58,13 @@ class _Carrier:
         self,
         server_id: str,
         channel: McpChannel,
+        seen: Seen,
         to_session: MemoryObjectSendStream[SessionMessage | Exception],
         tasks: TaskGroup,
     ) -> None:
         self._server_id = server_id
         self._channel = channel
+        self._seen = seen
         self._to_session = to_session
         self._tasks = tasks
         self._running: dict[types.RequestId, anyio.CancelScope] = {}
@@ -81,8 +83,9 @@ class _Carrier:
     async def _ask(self, request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
         try:
             with scope:
-                answer = await self._answer(request)
-                await self._to_session.send(SessionMessage(answer))
+                answer = SessionMessage(await self._answer(request))
+                self._seen.look(answer)
+                await self._to_session.send(answer)
         finally:
             del self._running[request.id]
 

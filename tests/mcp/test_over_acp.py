@@ -116,6 +116,17 @@ async def test_servers_that_are_gone_mute_or_wrong_are_told_of_and_the_session_w
         await ready(it, "gone")
 
 
+async def test_an_odd_tool_of_the_editors_is_left_out_and_the_others_stay(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK, {"name": "odd"}])
+    async with stage(tmp_path, Reply("Done."), editor=ZED_BETA) as it:
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
+        assert offered(it, 0) == ["mcp__desk__look"]
+        [notice] = it.agent.updates(session, "notice")
+        assert "'desk': its tool 'odd' is left out" in notice["title"]
+
+
 async def test_an_editor_that_names_a_server_and_cannot_be_asked_is_told_so(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
         desk = EditorServer("desk")
