@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from typing import TypeAlias, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
@@ -47,6 +47,13 @@ _SECRET = re.compile(
     r"|(?:api|access|private|secret) ?key|(?:access|refresh|auth|bearer|session|api) token"
     r"|(?:recovery|backup) codes?)|^token|^pin)$"
 )
+_LETS_IN = re.compile(
+    r"^(?:auth(?:orization)?|code verifier|e ?mail|id token|jwt|login hint|pass(?:wd)?|phone|pwd|sas|session ?(?:id)?"
+    r"|sid|sig|(?:x (?:amz|goog) )?(?:signature|credential))$"
+)
+"""Beside secrets, names of parameters by which an address lets somebody in, or says who they are."""
+_TOLD = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
+"""The same of their values: a JSON Web Token, an address of electronic mail."""
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -178,7 +185,8 @@ class Elicitations:
 def _check_address(url: str) -> None:
     """See that the user may be sent to an address.
 
-    :raises ToolError: it is none, carries a login, or is one of another machine that others on the way can read.
+    :raises ToolError: it is none, carries a login or what stands for one as far as that can be seen, or is one of
+        another machine that others on the way can read.
     """
     try:
         parts = urlsplit(url)
@@ -189,8 +197,21 @@ def _check_address(url: str) -> None:
         raise ToolError("what is to be opened is no http or https address")
     if login:
         raise ToolError("an address with a login in it is not passed on")
+    if (name := _telling(f"{parts.query}&{parts.fragment}")) is not None:
+        raise ToolError(
+            f"an address that lets somebody in or says who they are is not passed on: it has {one_line(name, 60)!r}"
+        )
     if parts.scheme == "http" and host not in _SAME_MACHINE:
         raise ToolError("an http address of another machine is not passed on: it has to be https")
+
+
+def _telling(parameters: str) -> str | None:
+    """The first of an address's parameters that gives access or tells of a person."""
+    for name, value in parse_qsl(parameters):
+        words = _words(name)
+        if _SECRET.search(words) or _LETS_IN.search(words) or _TOLD.fullmatch(value):
+            return name
+    return None
 
 
 def form_of(message: str, schema: JsonObject) -> Form:
@@ -238,8 +259,12 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
 
 
 def _is_secret(name: str, asked: JsonObject) -> bool:
-    said = (" ".join(_WORD_ENDS.split(text)).strip().lower() for text in (name, _text(asked, "title")))
-    return asked.get("format") == "password" or any(_SECRET.search(text) for text in said)
+    said = (name, _text(asked, "title"))
+    return asked.get("format") == "password" or any(_SECRET.search(_words(text)) for text in said)
+
+
+def _words(name: str) -> str:
+    return " ".join(_WORD_ENDS.split(name)).strip().lower()
 
 
 def _unlinked(text: str) -> str:
