@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from acp_agent.errors import InvalidParamsError
-from acp_agent.protocol import JsonValue
+from acp_agent.protocol import JsonObject, JsonValue
 
 KEY = "acp-agent"
+ADVERTISED: JsonObject = {KEY: {"at": True, "messageId": True}}
+"""What clients are told of it, in the capability's own `_meta`."""
 
 
 def fork_point(meta: JsonValue) -> int | str | None:

@@ -18,6 +18,7 @@ from acp_agent import __version__
 from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import results
+from acp_agent.server import forking
 from acp_agent.server.versions import agreed, plainly_spoken, requested_version
 
 AUTH_METHOD = "api-key"
@@ -58,6 +59,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
             session=_SESSION,
             auth=("logout", "status"),
             more=("providers",),
+            session_meta={"fork": forking.ADVERTISED},
         ),
         auth_methods=auth_methods(params),
         agent_info=results.implementation("acp-agent", __version__, title="acp-agent"),

@@ -57,7 +57,7 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
             "additionalDirectories": {},
             "resume": {},
             "close": {},
-            "fork": {},
+            "fork": {"_meta": {"acp-agent": {"at": True, "messageId": True}}},
             "title": {},
             "archive": {},
             "status": {},

@@ -15,6 +15,7 @@ from support.editors import BARE, ZED
 from support.mcp import mcp_program, ready, says, tool
 from support.questions import accepted, answers, question
 from support.replies import Reply, ToolCall
+from support.second import second_agent
 from support.stage import PATIENCE, results, stage
 
 REQUIRED_CAPABILITIES = {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities"}
@@ -44,6 +45,40 @@ async def test_the_agent_says_who_it_is_and_what_it_can_do(tmp_path: Path) -> No
         assert REQUIRED_CAPABILITIES <= capabilities.keys() <= AGENT_CAPABILITIES
         assert capabilities["loadSession"] is True
         assert {"list", "resume", "close", "delete"} <= capabilities["sessionCapabilities"].keys()
+
+
+async def test_what_the_agent_takes_beyond_the_protocol_is_told_in_the_meta_of_the_capability(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Hello.")) as it:
+        capabilities = it.agent.initialized["agentCapabilities"]
+        [told] = [each for each in capabilities["sessionCapabilities"].values() if each]
+        assert told is capabilities["sessionCapabilities"]["fork"]
+        assert told == {"_meta": {"acp-agent": {"at": True, "messageId": True}}}
+        await it.prompt("Hello")
+        said = it.agent.updates(kind="agent_message_chunk")[-1]["messageId"]
+        for point in ({"at": 2}, {"messageId": said}):
+            params = {"sessionId": it.session, "cwd": str(it.folder), "_meta": {"acp-agent": point}}
+            assert (await it.agent.request("session/fork", params))["sessionId"] != it.session
+    async with second_agent(home=tmp_path / "second") as agent:
+        # Version 2 has no forks, and so nothing beyond the protocol.
+        assert "_meta" not in json.dumps(agent.initialized["capabilities"])
+
+
+async def test_a_list_of_one_directory_has_its_sessions_alone_and_a_path_that_is_not_absolute_is_refused(
+    tmp_path: Path,
+) -> None:
+    folders = [tmp_path / "shop", tmp_path / "shop" / "inner", tmp_path / "shop2"]
+    async with connected_agent(home=tmp_path) as agent:
+        made: dict[str, str] = {}
+        for folder in folders:
+            folder.mkdir()
+            made[str(folder)] = await agent.new_session(folder)
+        for folder, session in made.items():
+            listed = await agent.request("session/list", {"cwd": folder})
+            assert [row["sessionId"] for row in listed["sessions"]] == [session]
+            assert [row["cwd"] for row in listed["sessions"]] == [folder]
+        with pytest.raises(AgentError) as error:
+            await agent.request("session/list", {"cwd": "shop"})
+        assert error.value.code == -32602
 
 
 async def test_a_client_that_offers_nothing_is_asked_for_nothing_and_its_turn_is_done(tmp_path: Path) -> None:
@@ -195,6 +230,27 @@ async def test_an_answer_on_another_connection_answers_nothing(tmp_path: Path) -
         assert result.text.endswith("→ Two")
 
 
+TELLING = (
+    *(
+        "token=a",
+        "access_token=a",
+        "accessToken=a",
+        "id_token=a",
+        "api_key=a",
+        "password=a",
+        "client_secret=a",
+        "sig=a",
+    ),
+    *(
+        "X-Amz-Signature=a",
+        "session=a",
+        "sessionId=a",
+        "email=ada%40example.com",
+        "login_hint=ada",
+        "u=ada@example.com",
+    ),
+    *("t=eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.c2ln", "next=1;&jwt=a"),
+)
 REFUSED = [
     form(password={"type": "string"}),
     form(newApiKey={"type": "string"}),
@@ -205,6 +261,8 @@ REFUSED = [
     link("https://ada:secret@example.com/in"),
     link("https:///in"),
     link("http://[::1/in"),
+    *(link(f"https://example.com/in?next=1&{each}") for each in TELLING),
+    *(link(f"https://example.com/in#{each}") for each in TELLING),
 ]
 PASSED = [
     form(
@@ -212,8 +270,8 @@ PASSED = [
         remember_password={"type": "boolean"},
         next={"type": "string", "enum": ["https://example.com/a"]},
     ),
-    link("https://example.com/in"),
-    link("http://127.0.0.1:9/in"),
+    link("https://example.com/in?client_id=a&state=x.y.z&response_type=code&code_challenge=a&scope=openid+email"),
+    link("http://127.0.0.1:9/in?elicitationId=a&user_code=AB-CD&redirect_uri=https%3A%2F%2Fexample.com%2Fdone#top"),
 ]
 
 

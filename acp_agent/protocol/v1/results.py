@@ -46,6 +46,7 @@ def agent_capabilities(
     session: Sequence[str] = (),
     auth: Sequence[str] = (),
     more: Sequence[str] = (),
+    session_meta: Mapping[str, JsonObject] | None = None,
 ) -> JsonObject:
     """What the agent can do. Session capabilities and what follows are objects on the wire, since strict editors refuse
     `true`.
@@ -56,12 +57,14 @@ def agent_capabilities(
         `status`.
     :param auth: of `logout` and `status`.
     :param more: of `providers`.
+    :param session_meta: extensions of some of `session`, by their names.
     """
+    extended = session_meta or {}
     return {
         "loadSession": load_session,
         "promptCapabilities": {name: name in prompt for name in ("image", "audio", "embeddedContext")},
         "mcpCapabilities": {name: name in mcp for name in ("http", "sse", "acp")},
-        "sessionCapabilities": {name: {} for name in session},
+        "sessionCapabilities": {name: given(_meta=extended.get(name)) for name in session},
         **({"auth": {name: {} for name in auth}} if auth else {}),
         **{name: {} for name in more},
     }
