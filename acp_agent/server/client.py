@@ -14,7 +14,14 @@ from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content, methods, updates
 from acp_agent.server.bounds import pieces
 from acp_agent.server.mcp_messages import EditorServers
-from acp_agent.turn.updates import CallAnnounced, CallFinished, CompactionFinished, CompactionStarted, Update
+from acp_agent.turn.updates import (
+    CallAnnounced,
+    CallFinished,
+    CompactionFinished,
+    CompactionStarted,
+    TitleUpdated,
+    Update,
+)
 
 MAX_JOINED = 16_384
 """Characters of neighbouring text deltas that are joined while the editor is slow."""
@@ -33,6 +40,7 @@ class WireClient(ABC):
         self._servers = servers
         self._session_id = session_id
         self._begun: set[str] = set()
+        self._title: str | None = None
 
     @property
     def mcp_channel(self) -> EditorServers:
@@ -44,7 +52,9 @@ class WireClient(ABC):
         """The update on the wire, in as many as it takes; none where this editor is not to be told."""
 
     async def show(self, update: Update) -> None:
-        """Send an update, if this editor is to be told."""
+        """Send an update, if this editor is to be told; a title once, though what is on offer comes with it as well."""
+        if isinstance(update, TitleUpdated) and update.title == self._title:
+            return
         for whole in self._with_beginning(update):
             for piece in pieces(whole):
                 for wire in self._present(piece):
@@ -55,6 +65,8 @@ class WireClient(ABC):
                     self._begun.add(id)
                 case CallFinished(call_id=id) | CompactionFinished(compaction_id=id):
                     self._begun.discard(id)
+                case TitleUpdated(title=title):
+                    self._title = title
                 case _:
                     pass
 

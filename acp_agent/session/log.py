@@ -1,8 +1,9 @@
-"""`SessionLog`: one session's log and the context folded from it, kept in step. The session is its only writer."""
+"""`SessionLog`: one session's log and the context folded from it, kept in step. The session is its only writer, unless
+another process has it open as well: what that appends is caught up with, and told to whoever shows the session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -40,13 +41,17 @@ class SessionLog:
     """Appends to the store and to the context as one act.
 
     :ivar context: the context after everything appended so far.
+    :ivar caught_up: told of what another process has appended, once it is in `context`, with the context before it;
+        None while nobody wants to know.
     """
 
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
         self._store = store
         self._session_id = session_id
         self._lock = anyio.Lock()
+        self._untold: Context | None = None
         self.context = context
+        self.caught_up: Callable[[Context], Awaitable[None]] | None = None
 
     async def append(self, *events: Event) -> None:
         """Add events, durably. A cancel waits until it is done, so that store and context never part.
@@ -73,6 +78,7 @@ class SessionLog:
                     logged = await self._store.append(self._session_id, self.context.head, build(self.context))
                 for event in logged:
                     self.context = self.context.apply(event)
+        await self._tell()
 
     async def confirm(self) -> None:
         """Make sure that the session is still ours: before something is done that could not be logged afterwards.
@@ -83,6 +89,7 @@ class SessionLog:
         async with self._lock:
             if (await self._store.record(self._session_id)).head != self.context.head:
                 await self._catch_up()
+        await self._tell()
 
     async def _catch_up(self) -> None:
         """Take in what another process appended, where it only changed settings, as opening a session in a second
@@ -98,6 +105,7 @@ class SessionLog:
                     "again to continue from where the session stands now."
                 )
             context = context.apply(logged)
+        self._behind()
         self.context = context
 
     async def refresh(self) -> None:
@@ -105,4 +113,17 @@ class SessionLog:
         async with self._lock:
             record = await self._store.record(self._session_id)
             if record.head != self.context.head:
-                self.context = await self._store.context(self._session_id)
+                context = await self._store.context(self._session_id)
+                self._behind()
+                self.context = context
+        await self._tell()
+
+    def _behind(self) -> None:
+        if self.caught_up is not None and self._untold is None:
+            self._untold = self.context
+
+    async def _tell(self) -> None:
+        """Beside the lock, since it may take as long as an editor does; where it is cancelled, the next one tells."""
+        if self._untold is not None and self.caught_up is not None:
+            await self.caught_up(self._untold)
+            self._untold = None

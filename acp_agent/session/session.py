@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Literal
 
 import anyio
@@ -15,6 +16,7 @@ import anyio
 from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError
+from acp_agent.session.catching_up import show_caught_up
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
@@ -38,6 +40,7 @@ class Session:
 
     def __init__(self, host: SessionHost) -> None:
         self.host = host
+        host.log.caught_up = partial(show_caught_up, host)
         self.offered = False
         self._mailbox = Mailbox()
         self._steering = Steering(host, self._mailbox)

@@ -13,6 +13,7 @@ from support.client import AgentError, connected_agent
 from support.compactions import messages, said, shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
+from support.second import second_agent
 from support.stored import wait_logged
 
 LONG = "The cart adds prices. " * 60
@@ -35,6 +36,73 @@ async def test_an_idle_agent_goes_on_from_where_another_one_left_the_session(tmp
         assert "# Goal\nCount." in said(summary)
         assert said(summary).endswith("Two?")
         assert (said(answer), said(question)) == ("Two.", "Three?")
+
+
+async def test_an_editor_is_told_of_settings_that_another_process_changed_before_its_next_turn_uses_them(
+    tmp_path: Path,
+) -> None:
+    tasks = [{"content": "Look", "status": "completed"}]
+    script = [Reply("One."), Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply("Planned.")]
+    script += [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply("Done."), Reply("Again.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Plan it")
+        await second.set_mode(session, "full-access")
+        await second.set_config_option(session, "thought_level", "low")
+        await second.request("session/set_title", {"sessionId": session, "title": "Mine"})
+        assert len(first.updates(session, "session_info_update")) == 1
+        heard = len(first.lines)
+        assert await first.prompt(session, "Go on") == {"stopReason": "end_turn"}
+        kinds = [line.update_kind for line in first.lines[heard:]]
+        [mode] = first.updates(session, "current_mode_update", since=heard)
+        assert mode["currentModeId"] == "full-access"
+        assert kinds.index("current_mode_update") < kinds.index("tool_call")
+        options = first.updates(session, "config_option_update", since=heard)[0]["configOptions"]
+        current = {option["id"]: option["currentValue"] for option in options}
+        assert (current["mode"], current["thought_level"]) == ("full-access", "low")
+        assert [each["title"] for each in first.updates(session, "session_info_update", since=heard)] == ["Mine"]
+        [plan] = first.updates(session, "plan", since=heard)
+        assert plan["entries"][0]["content"] == "Look"
+        assert not first.desk.permissions
+        # What it has been told, it is not told again.
+        heard = len(first.lines)
+        await first.prompt(session, "Once more")
+        told = {"current_mode_update", "config_option_update", "session_info_update", "plan"}
+        assert not told & {line.update_kind for line in first.lines[heard:]}
+
+
+async def test_an_editor_of_version_2_is_told_of_what_another_process_changed_also_while_a_turn_runs(
+    tmp_path: Path,
+) -> None:
+    hold = anyio.Event()
+    replies = [Reply("One."), Reply(["I ", "work."], hold=hold, hold_after=1)]
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as first,
+        connected_agent(home=tmp_path, env=server.env("openai"), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.open(tmp_path)
+        await first.answer(session, "One?")
+        await second.resume(session, tmp_path)
+        await second.set_mode(session, "full-access")
+        heard = len(first.agent.lines)
+        await first.say(session, "Go on")
+        await server.wait_held()
+        await second.request("session/set_title", {"sessionId": session, "title": "Theirs"})
+        hold.set()
+        await first.idle(session, since=heard)
+        [told] = first.agent.updates(session, "config_option_update", since=heard)
+        current = {option["configId"]: option.get("currentValue") for option in told["configOptions"]}
+        assert current["mode"] == "full-access"
+        assert [each["title"] for each in first.agent.updates(session, "session_info_update", since=heard)] == [
+            "Theirs"
+        ]
 
 
 async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(tmp_path: Path) -> None:
