@@ -24,7 +24,8 @@ from acp_agent.llm import probe
 from acp_agent.llm.access import check_base_url
 from acp_agent.llm.builtin import BASE_URLS, BUILT_IN
 from acp_agent.llm.credentials import ModelAccess
-from acp_agent.llm.making import Reach, WarmProvider, load_adapter, make_provider
+from acp_agent.llm.lending import Lent, lent
+from acp_agent.llm.making import Reach, load_adapter, make_provider
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
 
@@ -87,8 +88,8 @@ class Registry:
         self._settings = settings
         self._env = env
         self._access = access or ModelAccess()
-        self._providers: dict[str, tuple[Reach, WarmProvider]] = {}
-        self._retired: list[WarmProvider] = []
+        self._providers: dict[str, tuple[Reach, Lent]] = {}
+        self._retired: list[Lent] = []
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
@@ -103,12 +104,14 @@ class Registry:
         return tuple(self._place(name) for name in self._names() if self._kind_of(name) != "scripted")
 
     async def unlock(self, model: str) -> None:
-        """Have the key of a model's provider at hand, where it is the keyring's. To be done before `resolve`; a name
-        that is none needs nothing."""
+        """Have the key of a model's provider at hand, where it is the keyring's, and let go of providers that are
+        reached in another way by now. To be done before `resolve`; a name that is none needs nothing."""
         provider = model.partition("/")[0]
         if self._variable(provider) is None and self._access.route(provider) is None:
             with suppress(ConfigError):  # `resolve` says so, where the key is needed
                 await self._access.fetch(provider)
+        while self._retired:
+            await self._retired.pop().retire()
 
     def reach(self, provider: str) -> Reach:
         """Where a provider is, and as whom it is asked.
@@ -345,16 +348,16 @@ class Registry:
             return check_base_url(self._env.get(variable), variable, default)
         return url
 
-    def _provider(self, name: str) -> WarmProvider:
+    def _provider(self, name: str) -> Lent:
         reach, (made, provider) = self.reach(name), self._providers.get(name, (None, None))
         if provider is None or reach != made:
             if provider is not None:
-                self._retired.append(provider)  # it may still be answering
+                self._retired.append(provider)
 
             def profile_of(model: str) -> ModelProfile:
                 return self.profile(f"{name}/{model}")
 
-            provider = make_provider(reach, profile_of)
+            provider = lent(make_provider(reach, profile_of))
             self._providers[name] = (reach, provider)
         return provider
 

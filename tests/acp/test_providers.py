@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from acp_agent.jsonrpc.recording import recordings
@@ -159,3 +160,16 @@ async def test_a_session_with_no_model_of_its_own_goes_on_with_another_provider_
             [model] = [option for option in options["configOptions"] if option["id"] == "model"]
             assert model["currentValue"].startswith("openai/")
             assert "anthropic/" not in str(model)
+
+
+async def test_a_place_that_the_editor_left_keeps_no_connection(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes.") for _ in range(10)], "openai") as gateway, stage(tmp_path) as it:
+        process, before = psutil.Process(it.agent.pid), 0
+        for number in range(10):
+            token = {"authorization": f"Bearer {KEY}", "x-renewed": str(number)}
+            await it.agent.request("providers/set", route(gateway, headers=token))
+            await it.prompt()
+            if number == 1:
+                before = process.num_fds()
+        assert {call.headers["x-renewed"] for call in gateway.calls} == {str(number) for number in range(10)}
+        assert process.num_fds() <= before + 2

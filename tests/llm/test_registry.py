@@ -6,15 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
+import psutil
 import pytest
 
 from acp_agent.config.settings import ModelPrices, ModelSettings, ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import ConfigError, ModelAuthError
+from acp_agent.llm.credentials import ModelAccess, Route
 from acp_agent.llm.profiles import Prices
 from acp_agent.llm.provider import ModelRequest, TextDelta
 from acp_agent.llm.registry import Registry
-from support.models import Reply, model_server
+from support.models import KEY, Reply, model_server
 
 NOWHERE = "http://127.0.0.1:9/v1"
 NO_LOCAL = {name: ProviderSettings(name, base_url=NOWHERE) for name in ("ollama", "lmstudio")}
@@ -222,3 +225,33 @@ print(sorted({"anthropic", "openai", "httpx2", "pydantic", "yaml", "ssl"} & set(
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.strip() in ("[]", "['ssl']")
+
+
+async def test_who_is_reached_in_another_way_by_now_ends_its_answer_and_is_closed_then() -> None:
+    access, hold = ModelAccess(), anyio.Event()
+    async with model_server([Reply(["One, ", "two."], hold=hold, hold_after=1), Reply("hi")], "openai") as server:
+        port = int(server.base_url.rpartition(":")[2])
+
+        def connections() -> int:
+            every = psutil.Process().net_connections("tcp")
+            return sum(bool(each.raddr) and each.raddr.port == port for each in every)
+
+        registry = Registry(settings(), server.env(), access)
+        answer = ""
+
+        async def listen() -> None:
+            nonlocal answer
+            answer = await say(registry, server.model)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            await server.wait_held()
+            access.set_route("openai", Route(f"{server.base_url}/v1", {"authorization": f"Bearer {KEY}"}))
+            assert await say(registry, server.model) == "hi"
+            await registry.unlock(server.model)
+            assert connections() == 2
+            hold.set()
+        assert answer == "One, two."
+        assert connections() == 1
+        await registry.aclose()
+        assert connections() == 0
