@@ -269,6 +269,7 @@ class SessionHost:
             originals=self.originals,
             questions=self.client.questions,
             call_id=call_id,
+            private=self._services.home,
             trace=self.trace,
         )
 

@@ -13,7 +13,16 @@ from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import guarded, is_present, led_to, outside, refuse_special, require_same_place, shown
+from acp_agent.tools.paths import (
+    guarded,
+    is_present,
+    led_to,
+    outside,
+    refuse_keys,
+    refuse_special,
+    require_same_place,
+    shown,
+)
 from acp_agent.tools.text import counted, digest
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -68,7 +77,7 @@ class Change:
         diff = diff_of(str(self.path), None if self.before is None else str(self.before), self.after)
 
         def beyond_the_mode() -> tuple[Path, ...]:
-            return outside((self.path,), environment.roots) or guarded((self.path,))
+            return outside((self.path,), environment.roots, environment.private) or guarded((self.path,))
 
         asked_for = beyond_the_mode()
         view = CallView(
@@ -121,8 +130,10 @@ async def current_text(environment: Environment, path: Path) -> str | None:
 async def text_to_change(environment: Environment, path: Path) -> str | None:
     """The same for a file that is to be changed: what is not saved in the editor must not be overwritten.
 
-    :raises ToolError: see `current_text`; or the editor did not give its text of a file of the project.
+    :raises ToolError: see `current_text`; or it holds the user's keys; or the editor did not give its text of a file of
+        the project.
     """
+    refuse_keys(path, environment.private, shown(path, environment.cwd))
     text = await current_text(environment, path)
     if isinstance(text, UnheardText) and not outside((path,), environment.roots):
         raise ToolError(

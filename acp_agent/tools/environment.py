@@ -142,6 +142,7 @@ class Environment:
     :ivar originals: None likewise.
     :ivar questions: how the user can be asked; None where nobody can.
     :ivar call_id: of the call that this is for; empty where it is for none.
+    :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.
     :ivar trace: W3C trace context that the prompt came with, for whoever is asked outside of this process.
     """
 
@@ -155,4 +156,5 @@ class Environment:
     originals: Originals | None = None
     questions: Questions | None = None
     call_id: str = ""
+    private: Path | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -15,6 +15,7 @@ from typing import IO, cast
 import anyio.to_thread
 from pydantic import Field
 
+from acp_agent.config.home import KEYS_FILE
 from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
@@ -23,7 +24,18 @@ from acp_agent.tools import grep_worker
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.glob import relative_pattern
-from acp_agent.tools.paths import absolute, because, led_to, outside, require_directory, require_same_place, shown
+from acp_agent.tools.paths import (
+    absolute,
+    because,
+    is_keys,
+    led_to,
+    outside,
+    refuse_keys,
+    require_directory,
+    require_same_place,
+    shown,
+    within,
+)
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -73,14 +85,16 @@ class GrepTool:
         if glob is not None:
             matcher(glob)
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
-        asked_for = outside((base,), environment.roots)
+        refuse_keys(base, environment.private, shown(base, environment.cwd))
+        asked_for = outside((base,), environment.roots, environment.private)
         title = one_line(f"Search for {asked.pattern}{place}") + led_to(base, asked_for, environment.cwd)
         view = CallView(title, "search", (Location(str(base)),))
 
         async def run(report: Report) -> Outcome:
             del report
-            require_same_place(base, asked_for, outside((base,), environment.roots), environment.cwd)
-            files = await anyio.to_thread.run_sync(_files, base, glob, environment.cwd)
+            now = outside((base,), environment.roots, environment.private)
+            require_same_place(base, asked_for, now, environment.cwd)
+            files = await anyio.to_thread.run_sync(_files, base, glob, environment)
             answer = await _search(asked, files)
             return Outcome((Text(answer.text(files)),), view)
 
@@ -131,7 +145,8 @@ class _Answer:
         return "\n".join(shown_lines)
 
 
-def _files(base: Path, glob: str | None, cwd: Path) -> _Files:
+def _files(base: Path, glob: str | None, environment: Environment) -> _Files:
+    cwd, private = environment.cwd, environment.private
     try:
         if base.is_file():
             return _Files([(str(base), shown(base, cwd))])
@@ -139,10 +154,12 @@ def _files(base: Path, glob: str | None, cwd: Path) -> _Files:
         raise ToolError(f"{shown(base, cwd)} cannot be looked at: {because(error)}.") from error
     require_directory(base, shown(base, cwd))
     matches = None if glob is None else matcher(glob)
-    walk = Walk(base)
+    walk, closed = Walk(base), within(base, private)
     found = _Files()
     for entry in walk:
-        if entry.is_directory or entry.is_link:
+        if entry.is_directory or entry.is_link or (closed is not None and entry.path.is_relative_to(closed)):
+            continue
+        if entry.path.name == KEYS_FILE and is_keys(entry.path, private):
             continue
         if matches is None or matches(entry.path.relative_to(base).as_posix()):
             found.names.append((str(entry.path), shown(entry.path, cwd)))

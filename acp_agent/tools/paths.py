@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from acp_agent.config.home import KEYS_FILE
 from acp_agent.errors import ToolError
 from acp_agent.tools.text import one_line
 
@@ -37,15 +38,53 @@ def absolute(path: str, cwd: Path) -> Path:
     return Path(os.path.normpath(cwd / path))
 
 
-def outside(paths: Iterable[Path], roots: Sequence[Path]) -> tuple[Path, ...]:
+def outside(paths: Iterable[Path], roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
     """Those of the paths that lie in none of the roots, with all symbolic links followed.
 
     A path need not exist: then its nearest existing parent decides. A path whose links cannot be followed (a loop) is
     taken at its word.
+
+    :param private: a folder that is outside, whatever root it lies in: the agent's own home.
     """
+    closed = None if private is None else Path(os.path.realpath(private))
     real_roots = [Path(os.path.realpath(root)) for root in roots]
     resolved = [Path(os.path.realpath(path)) for path in paths]
-    return tuple(path for path in resolved if not any(path.is_relative_to(root) for root in real_roots))
+    return tuple(
+        path
+        for path in resolved
+        if not any(path.is_relative_to(root) for root in real_roots)
+        or (closed is not None and path.is_relative_to(closed))
+    )
+
+
+def within(base: Path, private: Path | None) -> Path | None:
+    """The agent's own home as a walk from `base` comes to it; None where it does not come there, or begins in it."""
+    if private is None:
+        return None
+    real, start = Path(os.path.realpath(private)), Path(os.path.realpath(base))
+    return base / real.relative_to(start) if real != start and real.is_relative_to(start) else None
+
+
+def is_keys(path: Path, private: Path | None) -> bool:
+    """Whether a path leads to the file that holds the providers' keys."""
+    if private is None:
+        return False
+    keys = private / KEYS_FILE
+    try:
+        return path.samefile(keys)
+    except (OSError, ValueError):
+        return os.path.realpath(path) == os.path.realpath(keys)
+
+
+def refuse_keys(path: Path, private: Path | None, label: str) -> None:
+    """Refuse the file that holds the providers' keys, in every mode: what a tool reads goes to a model.
+
+    :param private: the agent's own home.
+    :param label: the path as shown.
+    :raises ToolError: it is that file.
+    """
+    if is_keys(path, private):
+        raise ToolError(f"{label} holds the keys of the user's model providers, so no tool may read or change it.")
 
 
 def require_same_place(path: Path, asked_for: Sequence[Path], now: Sequence[Path], cwd: Path) -> None:

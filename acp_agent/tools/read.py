@@ -16,7 +16,16 @@ from acp_agent.llm.pictures import can_scale
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.changes import UNHEARD, UnheardText, current_text
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, because, led_to, outside, printable, require_same_place, shown
+from acp_agent.tools.paths import (
+    absolute,
+    because,
+    led_to,
+    outside,
+    printable,
+    refuse_keys,
+    require_same_place,
+    shown,
+)
 from acp_agent.tools.text import clean, counted, cut_line, digest, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -66,13 +75,15 @@ class ReadTool:
         label = shown(path, environment.cwd)
         whole = asked.offset == 1 and asked.limit >= MAX_LINES
         lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
-        asked_for = outside((path,), environment.roots)
+        refuse_keys(path, environment.private, label)
+        asked_for = outside((path,), environment.roots, environment.private)
         title = one_line(f"Read {label}") + lines + led_to(path, asked_for, environment.cwd)
         view = CallView(title, "read", (Location(str(path), asked.offset),))
 
         async def run(report: Report) -> Outcome:
             del report
-            require_same_place(path, asked_for, outside((path,), environment.roots), environment.cwd)
+            now = outside((path,), environment.roots, environment.private)
+            require_same_place(path, asked_for, now, environment.cwd)
             image = await anyio.to_thread.run_sync(_image, path, label)
             if image:
                 return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)

@@ -61,7 +61,9 @@ class Gate:
     def refusal(self, headers: Headers) -> Refusal | None:
         """Why a request with these headers is refused; None where it is not."""
         if self._token is not None:
-            return None if self._knows_token(headers) else Refusal(401, "Send the token: Authorization: Bearer, and the token behind it.")
+            return (
+                None if self._knows_token(headers) else Refusal(401, "Send the token in Authorization, behind Bearer.")
+            )
         host = headers.get("host") or ""
         if _name(host) not in self._names:
             return Refusal(421, "This is no name of this server: use localhost, or set a token.")
