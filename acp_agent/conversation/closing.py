@@ -19,9 +19,18 @@ _RESULTS = {
 }
 
 
+ENDED_BY_USER = "The user ended this command while it ran."
+"""How the result of a command begins that the user ended in the middle of a turn, which goes on."""
+
+
 def was_cancelled(result: ToolResult) -> bool:
-    """Whether a call has this result because the user cancelled it."""
-    return result.is_error and result.parts == (Text(_RESULTS["cancelled"]),)
+    """Whether a call has this result because the user cancelled it, with its turn or alone."""
+    if not result.is_error:
+        return False
+    first = result.parts[0] if result.parts else None
+    return result.parts == (Text(_RESULTS["cancelled"]),) or (
+        isinstance(first, Text) and first.text.startswith(ENDED_BY_USER)
+    )
 
 
 def closing_events(

@@ -6,13 +6,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import PermissionOptionKind, requests
+from acp_agent.session.client import TrustQuestion
 from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
+
+if TYPE_CHECKING:
+    from acp_agent.tools.forms import Questions
 
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
@@ -43,6 +48,32 @@ def permission_options(subject: str) -> list[JsonObject]:
 def trust_options() -> list[JsonObject]:
     """The same for what a project brings."""
     return [requests.permission_option(kind, name, kind) for kind, name in TRUST_CHOICES]
+
+
+async def trust_by_form(questions: Questions, question: TrustQuestion) -> Answer | None:
+    """Ask by a form whether what a project brings may run.
+
+    :returns: None where the editor has no forms.
+    :raises ToolError: the editor could not ask, or its answer is none.
+    """
+    if questions.asks != "forms":
+        return None
+    from acp_agent.tools.forms import Choice, Filled, Form, FormField, FormsUnknownError
+
+    choices = tuple(Choice(kind, name) for kind, name in TRUST_CHOICES)
+    folders = "\n".join(question.projects)
+    form = Form(
+        f"{question.view.title}\n\n{folders}\n\n{question.text}",
+        (FormField("trust", "choice", "Trust", choices=choices),),
+    )
+    try:
+        answer = await questions.fill(form, question.call_id)
+    except FormsUnknownError:
+        return None
+    if not isinstance(answer, Filled):
+        return "reject_once"  # also where the form was closed: the turn goes on, and nothing of the project runs
+    chosen: dict[object, Answer] = {"allow_always": "allow_always", "allow_once": "allow_once"}
+    return chosen.get(answer.values["trust"], "reject_once")
 
 
 @contextmanager

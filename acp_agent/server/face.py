@@ -156,14 +156,20 @@ class Face(ABC):
         return self._in_order(call, session_id, lambda session: session)
 
     def _submitted(
-        self, call: Call, session_id: str, parts: tuple[UserPart, ...], trace: Mapping[str, str]
+        self,
+        call: Call,
+        session_id: str,
+        parts: tuple[UserPart, ...],
+        trace: Mapping[str, str],
+        *,
+        provisional: bool = False,
     ) -> Awaitable[Ticket]:
         """Put a prompt into its session's queue: while the line is read, so that a `session/cancel` right behind it
         finds it. When its request is cancelled, it is taken out of the queue, or its turn ended in good order before
         the request is answered, as with `session/cancel`."""
 
         def submit(session: Session) -> Ticket:
-            ticket = session.submit(parts, trace)
+            ticket = session.submit(parts, trace, provisional=provisional)
 
             def withdraw() -> None:
                 if session.withdraw(ticket):

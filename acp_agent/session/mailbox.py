@@ -21,12 +21,16 @@ class Ticket:
     """One prompt, and its answer once there is one.
 
     :ivar trace: W3C trace context that it came with.
+    :ivar provisional: who sent it shows it once it has its place; one that is cancelled before that is not kept.
     :ivar cancelled: set by a cancel that came before its turn.
     :ivar message_id: of the message that it became; empty until it has its place in the conversation.
     """
 
-    def __init__(self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
+    ) -> None:
         self.parts = parts
+        self.provisional = provisional
         self.trace: Mapping[str, str] = trace or {}
         self.cancelled = False
         self.message_id = ""

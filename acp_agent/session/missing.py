@@ -38,3 +38,13 @@ async def missing_values(
     if not isinstance(answer, Filled):
         return "not given"
     return {name: str(value) for name, value in answer.values.items()}
+
+
+def described(command: str, missing: Sequence[tuple[str, str]]) -> str:
+    """What is missing and how it is given, for who cannot be asked: the end of a sentence, and another one.
+
+    :param missing: see `missing_values`.
+    """
+    each = [f"`{name}`" + (f" ({one_line(text, 300)})" if text else "") for name, text in missing]
+    values = " ".join(f"{name}=…" for name, _ in missing)
+    return f"{', '.join(each)}. Give what is missing in front: `{command} {values}`."

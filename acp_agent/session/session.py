@@ -60,16 +60,19 @@ class Session:
 
     # --- prompts ---
 
-    def submit(self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None) -> Ticket:
+    def submit(
+        self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
+    ) -> Ticket:
         """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
 
         :param trace: W3C trace context that it came with.
+        :param provisional: see `Ticket`.
         :raises QueueFullError: too many are waiting.
         :raises SessionClosedError: the session was closed.
         """
         if self._closed:
             raise SessionClosedError(self.session_id)
-        ticket = Ticket(parts, trace)
+        ticket = Ticket(parts, trace, provisional=provisional)
         self._mailbox.put(ticket)
         return ticket
 

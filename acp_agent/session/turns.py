@@ -153,7 +153,7 @@ class SessionTurns:
         missing = missing_arguments(run.recipe, run.arguments)
         if not missing:
             return run
-        from acp_agent.session.missing import missing_values
+        from acp_agent.session.missing import described, missing_values
 
         command = f"/{run.recipe.command}"
         wanted = [(argument.name, argument.description) for argument in missing]
@@ -163,7 +163,11 @@ class SessionTurns:
             await self._take(_prompted(parts, (), run))
             raise
         if values == "not asked":
-            return run
+            if self._host.client.questions.asks == "nothing":  # a program, which is to be told by an error
+                return run
+            await self._take(_prompted(parts, (), run))
+            await self._note(f"`{command}` was not run: it needs {described(command, wanted)}")
+            return None
         if values == "not given":
             await self._take(_prompted(parts, (), run))
             names = ", ".join(f"`{name}`" for name, _ in wanted)
@@ -291,7 +295,7 @@ class SessionTurns:
 
     async def _log_unasked(self, parts: tuple[UserPart, ...]) -> None:
         """Keep a prompt that was cancelled before it was logged: it is shown again, and the model never sees it."""
-        if says_anything(parts):
+        if says_anything(parts) and not self._ticket.provisional:
             await self._take(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled"))
 
     async def _take(self, prompted: UserPrompted, *more: Event) -> None:

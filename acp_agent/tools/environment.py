@@ -44,6 +44,7 @@ class CommandResult:
     :ivar stdout: what it printed, cut in the middle where too long.
     :ivar exit_code: None where a signal or a time-out ended it.
     :ivar signal: name of that signal; None as well as the exit code where an editor said neither.
+    :ivar ended_by_user: the user ended it, and nothing but it.
     :ivar merged: `stdout` holds both streams in the order of printing, as an editor's terminal does; `stderr` is empty.
     """
 
@@ -54,6 +55,7 @@ class CommandResult:
     timed_out: bool = False
     truncated: bool = False
     merged: bool = False
+    ended_by_user: bool = False
 
 
 class CommandRunner(Protocol):

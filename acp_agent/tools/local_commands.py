@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import codecs
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 
@@ -25,9 +27,11 @@ STREAM_LIMIT = 16_000
 REPORT_SECONDS = 0.1
 """Output is passed on at most this often; a program that prints by the byte would flood the editor."""
 REPORT_LIMIT = 20_000
-"""Characters passed on at once: the newest, where more has come."""
+"""Characters, or bytes, passed on at once: the newest, where more has come."""
 MISSING = "…\n"
 """Stands for what was not passed on."""
+
+T = TypeVar("T", str, bytes)
 
 
 class LocalCommands:
@@ -49,16 +53,33 @@ class LocalCommands:
         on_output: Callable[[str], Awaitable[None]],
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
+        output = _Output()
+        return await self._run(command, cwd, timeout, output, partial(output.report, output.take_text, on_output))
+
+    async def run_raw(
+        self, command: str, cwd: Path, timeout: float, on_output: Callable[[bytes], Awaitable[None]]
+    ) -> CommandResult:
+        """The same for who wants what it prints as the bytes that it prints."""
+        output = _Output()
+        return await self._run(command, cwd, timeout, output, partial(output.report, output.take_bytes, on_output))
+
+    async def _run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        output: _Output,
+        report: Callable[[], Coroutine[None, None, None]],
+    ) -> CommandResult:
         if not self._shell:
             import shutil
 
             self._shell = shutil.which("bash") or "/bin/sh"
-        output = _Output()
         code: int | None = None
         failure: Exception | None = None
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(output.report, on_output)
+                tasks.start_soon(report)
                 try:
                     argv = (self._shell, "-c", command)
                     code = await run_group(argv, cwd, timeout=timeout, on_data=output.add)
@@ -89,11 +110,17 @@ class _Output:
             "stderr": decoder("replace"),
         }
         self._unreported = ""
+        self._raw = b""
         self._changed = anyio.Event()
         self._finished = anyio.Event()
 
     def add(self, stream: Stream, data: bytes) -> None:
+        self._raw += data
+        if len(self._raw) > REPORT_LIMIT:
+            missing = MISSING.encode()
+            self._raw = missing + self._raw[len(missing) - REPORT_LIMIT :]
         self._add_text(stream, self._decoders[stream].decode(data))
+        self._changed.set()
 
     def finish(self) -> None:
         for stream, decoder in self._decoders.items():
@@ -101,13 +128,20 @@ class _Output:
         self._finished.set()
         self._changed.set()
 
-    async def report(self, on_output: Callable[[str], Awaitable[None]]) -> None:
+    def take_text(self) -> str:
+        text, self._unreported = self._unreported, ""
+        return text
+
+    def take_bytes(self) -> bytes:
+        data, self._raw = self._raw, b""
+        return data
+
+    async def report(self, take: Callable[[], T], on_output: Callable[[T], Awaitable[None]]) -> None:
         while True:
             await self._changed.wait()
             self._changed = anyio.Event()
-            text, self._unreported = self._unreported, ""
-            if text:
-                await on_output(text)
+            if new := take():
+                await on_output(new)
             elif self._finished.is_set():
                 return
             with anyio.move_on_after(REPORT_SECONDS):
@@ -132,7 +166,6 @@ class _Output:
             unreported = self._unreported + text
             cut = len(unreported) > REPORT_LIMIT
             self._unreported = f"{MISSING}{unreported[len(MISSING) - REPORT_LIMIT :]}" if cut else unreported
-            self._changed.set()
 
 
 def _signal_name(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from acp_agent.conversation.closing import ENDED_BY_USER
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
@@ -117,7 +118,8 @@ def _reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
     else:
         sections = [_section("stdout", stdout), _section("stderr", stderr)]
         raw = {"stdout": stdout, "stderr": stderr}
-    return "\n".join((_ending(result, timeout), *sections)), {**raw, "exitCode": result.exit_code}
+    said = (ENDED_BY_USER,) if result.ended_by_user else ()
+    return "\n".join((*said, _ending(result, timeout), *sections)), {**raw, "exitCode": result.exit_code}
 
 
 def _section(name: str, text: str) -> str:

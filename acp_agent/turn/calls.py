@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 
+from acp_agent.conversation.closing import was_cancelled
 from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResult
 from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolError
@@ -27,6 +28,7 @@ from acp_agent.turn.updates import (
     CallFinished,
     CallOutput,
     CallStarted,
+    CallStatus,
     CallTerminal,
     PlanUpdated,
 )
@@ -206,7 +208,9 @@ def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:
 async def _finish(host: TurnHost, call: ToolCall, outcome: Outcome) -> None:
     result = ToolResult(call.id, outcome.parts, outcome.is_error)
     plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
-    status = "failed" if outcome.is_error else "completed"
+    status: CallStatus = "failed" if outcome.is_error else "completed"
+    if was_cancelled(result):
+        status = "cancelled"
     # A cancel that comes now is too late: what is in the log is what the user is told, however slow the editor is.
     with anyio.CancelScope(shield=True):
         await host.append(ToolReturned(result, outcome.view, outcome.files, outcome.before), *plan)

@@ -6,9 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.client import AgentError
+from support.mcp import mcp_program, says, tool
 from support.models import Reply, ToolCall, model_server
 from support.repo import BUG, FIX, make_repo
 from support.second import second_agent
@@ -95,10 +97,10 @@ async def test_a_client_ends_one_command_and_the_turn_goes_on(tmp_path: Path, by
         assert (await it.idle(session))["stopReason"] == "end_turn"
         terminal = it.terminals()[chunk["terminalId"]]
         assert (terminal["exitStatus"], terminal["bytes"]) == ({"signal": "SIGTERM"}, b"begun\n")
-        assert it.calls()[call_id]["status"] == ("failed" if by == "terminal" else "cancelled")
-        # the model knows what has become of it
-        assert "begun" in str(server.calls[-1].body)
-        assert "SIGTERM" in str(server.calls[-1].body)
+        assert it.calls()[call_id]["status"] == "cancelled"
+        # the model knows what has become of it, and by whom
+        for told in ("begun", "The user ended this command", "SIGTERM"):
+            assert told in str(server.calls[-1].body)
         for method, params in (
             ("terminal/cancel", {"terminalId": "term_x"}),
             ("tool_call/cancel", {"toolCallId": "x"}),
@@ -106,6 +108,57 @@ async def test_a_client_ends_one_command_and_the_turn_goes_on(tmp_path: Path, by
             with pytest.raises(AgentError) as error:
                 await it.agent.request(method, {"sessionId": session, **params})
             assert error.value.code == -32602
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        assert it.calls(since=since)[call_id]["status"] == "cancelled"
+
+
+async def test_a_terminal_shows_the_very_bytes_that_a_command_prints(tmp_path: Path) -> None:
+    printing = ToolCall("shell", {"command": r"printf 'a\377\376b'; printf '\303' ; sleep 0.3; printf '\251\n\0' >&2"})
+    async with (
+        model_server([Reply(tool_calls=[printing]), Reply("Seen.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        session = await it.open(tmp_path)
+        await it.answer(session, "Print")
+        [terminal] = it.terminals().values()
+        assert terminal["bytes"] == b"a\xff\xfeb\xc3\xa9\n\0"
+
+
+async def test_a_session_waits_until_the_last_of_several_questions_is_answered(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    ask = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
+    shop = mcp_program(
+        tmp_path, "shop", tools=[tool("buy")], results={"buy": says() | {"asks": [ask, ask], "at_once": True}}
+    )
+    holds = [anyio.Event(), anyio.Event()]
+    waiting = iter(holds)
+
+    async def answer(params: Any) -> Any:
+        await next(waiting).wait()
+        return {"action": "decline"}
+
+    replies = [Reply(tool_calls=[ToolCall("mcp__shop__buy", {})]), Reply("Bought.")]
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env=server.env("openai"), capabilities={"elicitation": {"form": {}}}) as it,
+    ):
+        it.agent.handlers["elicitation/create"] = answer
+        session = await it.open(tmp_path, mcpServers=[{"type": "stdio", **shop.entry}])
+        await it.agent.request(
+            "session/set_config_option",
+            {"sessionId": session, "configId": "mode", "type": "id", "value": "full-access"},
+        )
+        await it.say(session, "Buy")
+        await it.agent.until(lambda: len([each for each in it.agent.lines if each.method == "elicitation/create"]) == 2)
+        holds[0].set()
+        with anyio.fail_after(10):
+            while not any("got" in note and not note["got"] for note in shop.notes()):  # noqa: ASYNC110 - a file
+                await anyio.sleep(0.02)
+        assert it.states(session)[-1] == "requires_action"
+        holds[1].set()
+        assert (await it.idle(session))["stopReason"] == "end_turn"
+        assert it.states(session)[-2:] == ["running", "idle"]
 
 
 async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp_path: Path) -> None:
@@ -210,6 +263,35 @@ async def test_a_project_is_asked_about_before_what_it_brings_runs(tmp_path: Pat
         assert (asked["subject"]["type"], bool(asked["description"])) == ("tool_call", True)
         assert asked["subject"]["toolCall"]["toolCallId"] in it.calls()
         assert it.states(session) == ["running", "requires_action", "running", "idle"]
+
+
+@pytest.mark.parametrize(("chosen", "said"), [("allow_once", True), (None, False)])
+async def test_a_project_is_asked_about_by_a_form_where_the_editor_has_those(
+    tmp_path: Path, chosen: str | None, said: bool
+) -> None:
+    hooks = tmp_path / "project" / ".acp-agent" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "rule.yaml").write_text("on: user_message_send\nthen: {context: The rule holds.}\n")
+    forms: list[Any] = []
+
+    async def answer(params: Any) -> Any:
+        forms.append(params)
+        return {"action": "accept", "content": {"trust": chosen}} if chosen else {"action": "decline"}
+
+    elicitation = {"elicitation": {"form": {}}}
+    async with (
+        model_server([Reply("Yes.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai"), capabilities=elicitation) as it,
+    ):
+        it.agent.handlers["elicitation/create"] = answer
+        session = await it.open(tmp_path / "project")
+        assert (await it.answer(session, "Go"))["stopReason"] == "end_turn"
+        [form] = forms
+        assert "hooks/rule.yaml" in form["message"]
+        assert form["toolCallId"] in it.calls()
+        assert it.states(session) == ["running", "requires_action", "running", "idle"]
+        assert not it.agent.desk.permissions
+        assert ("The rule holds." in str(server.calls[0].body)) is said
 
 
 async def _never(params: Any) -> Any:

@@ -70,10 +70,13 @@ async def test_a_form_for_arguments_ends_with_the_turn(tmp_path: Path) -> None:
 
 async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -> None:
     async with stage(tmp_path, files=FILES, trusted=True, editor=ACPX) as it:
-        with pytest.raises(AgentError, match="needs the argument `branch`") as refused:
-            await it.prompt("/explain")
+        assert await it.prompt("/explain") == {"stopReason": "end_turn"}
         # What a recipe says of itself is shown without what a terminal would obey.
-        assert "(the branch to look at \ufffd[31m)" in refused.value.message
+        assert it.agent.text() == (
+            "`/explain` was not run: it needs `branch` (the branch to look at \ufffd[31m), `depth`. "
+            "Give what is missing in front: `/explain branch=… depth=…`."
+        )
+        assert not it.server.calls
 
 
 async def test_arguments_of_a_server_s_prompt_are_asked_for(tmp_path: Path) -> None:

@@ -100,10 +100,9 @@ async def test_arguments_are_given_in_front_and_a_missing_one_is_asked_for(tmp_p
         [hint] = [offer["input"]["hint"] for offer in offers if offer["name"] == "diff"]
         assert hint == "branch=… style=… instructions"
 
-        with pytest.raises(AgentError, match=r"needs the argument `branch`.*the branch to look at") as error:
-            await agent.prompt(session, "/diff the tests")
-        assert "/diff branch=…" in error.value.message
-        assert error.value.code == -32602
+        assert await agent.prompt(session, "/diff the tests") == {"stopReason": "end_turn"}
+        assert "`/diff` was not run: it needs `branch`" in agent.text()
+        assert "`/diff branch=…`" in agent.text()
         with pytest.raises(AgentError, match="the argument `branch` of the recipe `diff` is given twice") as error:
             await agent.prompt(session, "/diff branch=main branch=next")
         assert error.value.code == -32602

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
@@ -11,7 +10,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.jsonrpc.messages import JsonValue
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content, methods, requests, updates
-from acp_agent.server.asking import TRUST_CHOICES, answer_of, asked_by_editor, permission_options, trust_options
+from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_by_form, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.mcp_messages import EditorServers
@@ -94,11 +93,8 @@ class EditorClient(WireClient):
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
-        if self._questions.asks == "forms":
-            from acp_agent.tools.forms import FormsUnknownError
-
-            with suppress(FormsUnknownError):
-                return await self._ask_trust_by_form(question)
+        if (answer := await trust_by_form(self._questions, question)) is not None:
+            return answer
         tool_call = updates.tool_call_fields(
             question.call_id,
             question.view.title,
@@ -109,21 +105,6 @@ class EditorClient(WireClient):
             raw_input={"folders": [*question.projects]},
         )
         return await self._ask(tool_call, trust_options())
-
-    async def _ask_trust_by_form(self, question: TrustQuestion) -> Answer:
-        from acp_agent.tools.forms import Choice, Filled, Form, FormField
-
-        choices = tuple(Choice(kind, name) for kind, name in TRUST_CHOICES)
-        folders = "\n".join(question.projects)
-        form = Form(
-            f"{question.view.title}\n\n{folders}\n\n{question.text}",
-            (FormField("trust", "choice", "Trust", choices=choices),),
-        )
-        answer = await self._questions.fill(form, question.call_id)
-        if not isinstance(answer, Filled):
-            return "reject_once"  # also where the form was closed: the turn goes on, and nothing of the project runs
-        chosen: dict[object, Answer] = {"allow_always": "allow_always", "allow_once": "allow_once"}
-        return chosen.get(answer.values["trust"], "reject_once")
 
     async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
         with asked_by_editor():

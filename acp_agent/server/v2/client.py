@@ -15,7 +15,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content as common
 from acp_agent.protocol.v2 import requests, updates
-from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_options
+from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_by_form, trust_options
 from acp_agent.server.bounds import bounded, cut
 from acp_agent.server.client import WireClient
 from acp_agent.server.mcp_messages import EditorServers
@@ -116,10 +116,7 @@ class EditorClient(WireClient):
         :returns: False where it runs none.
         """
         terminal_id = self._presenter.terminal_of(call_id)
-        if terminal_id is None or not self._commands.cancel(terminal_id):
-            return False
-        self._presenter.cancelled(call_id)
-        return True
+        return terminal_id is not None and self._commands.cancel(terminal_id)
 
     # --- questions ---
 
@@ -148,10 +145,12 @@ class EditorClient(WireClient):
         return await self._ask(view.title, about, permission_options(subject))
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask the user whether what a project brings may run.
+        """Ask the user whether what a project brings may run: by a form, or else by a permission dialog.
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
+        if (answer := await trust_by_form(self._questions, question)) is not None:
+            return answer
         text = cut(question.text)
         about = requests.tool_call_subject(
             updates.tool_call(

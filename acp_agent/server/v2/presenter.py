@@ -55,7 +55,6 @@ class Presenter:
     def __init__(self, capabilities: Capabilities) -> None:
         self._first = FirstPresenter(capabilities)
         self._terminals: dict[str, str] = {}
-        self._cancelled: set[str] = set()
         self._replayed: dict[tuple[Kind, str], list[JsonObject]] | None = None
         self._unsent: tuple[Kind, str] | None = None
 
@@ -67,10 +66,6 @@ class Presenter:
         """What comes from now on is new; the rest of what was shown before."""
         yield from self._rest()
         self._replayed = None
-
-    def cancelled(self, call_id: str) -> None:
-        """The client has cancelled a call, which ends now."""
-        self._cancelled.add(call_id)
 
     def terminal_of(self, call_id: str) -> str | None:
         """The terminal that a call runs in; None where it runs in none."""
@@ -137,11 +132,8 @@ class Presenter:
                 return self._finished(update)
 
     def _finished(self, update: CallFinished) -> JsonObject:
-        view, status = update.view, update.status
-        if update.call_id in self._cancelled:
-            self._cancelled.discard(update.call_id)
-            status = "completed" if status == "completed" else "cancelled"
-        wire = updates.tool_call_update(update.call_id, title=view.title, status=status)
+        view = update.view
+        wire = updates.tool_call_update(update.call_id, title=view.title, status=update.status)
         if update.replayed:
             wire |= {"name": one_line(update.name), "kind": view.kind, "rawInput": bounded(update.arguments)}
         if view.raw_output is not None:

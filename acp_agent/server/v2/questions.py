@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import anyio
+
 from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import JsonObject, RpcError
 from acp_agent.jsonrpc.peer import Peer
@@ -39,6 +41,7 @@ class EditorQuestions(FirstQuestions):
     ) -> None:
         super().__init__(peer, session_id, capabilities)
         self._send = send
+        self._asked = 0
 
     async def select(
         self, title: str, subject: JsonObject, options: list[JsonObject], description: str | None = None
@@ -83,10 +86,16 @@ class EditorQuestions(FirstQuestions):
 
     @asynccontextmanager
     async def _waiting(self) -> AsyncGenerator[None]:
-        await self._send(updates.requires_action())
+        self._asked += 1
+        cancelled = False
         try:
+            if self._asked == 1:
+                await self._send(updates.requires_action())
             yield
-        except Exception:
-            await self._send(updates.running())
+        except anyio.get_cancelled_exc_class():
+            cancelled = True  # nothing goes on then
             raise
-        await self._send(updates.running())  # not where the turn was cancelled, since nothing goes on then
+        finally:
+            self._asked -= 1
+            if not self._asked and not cancelled:
+                await self._send(updates.running())

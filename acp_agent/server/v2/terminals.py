@@ -8,6 +8,7 @@ ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -63,20 +64,22 @@ class ShownCommands:
         )
         ending = updates.exit_status(None, ENDED_BY)
         kept = HeadAndTail(STREAM_LIMIT)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-        async def printed(text: str) -> None:
-            kept.add(text)
-            data = text.encode("utf-8", "replace")
+        async def printed(data: bytes) -> None:
+            kept.add(decoder.decode(data))
             await self._send(updates.terminal_output_chunk(terminal_id, data))
 
         try:
             await on_start(terminal_id)
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                result = await self._local.run(command, cwd, timeout, on_start, printed)
+                result = await self._local.run_raw(command, cwd, timeout, printed)
                 ending = updates.exit_status(result.exit_code, result.signal)
                 return result
-            return CommandResult(kept.text, "", None, ENDED_BY, truncated=kept.truncated, merged=True)
+            return CommandResult(
+                kept.text, "", None, ENDED_BY, truncated=kept.truncated, merged=True, ended_by_user=True
+            )
         finally:
             self._running.pop(terminal_id, None)
             with anyio.move_on_after(TELL_SECONDS, shield=True):
