@@ -116,12 +116,15 @@ class SessionServer:
 
     @property
     def identity(self) -> str:
-        """Digits that tell it from every other server: of what is run with which variables, or of the address.
+        """Digits that tell it from every other server: of what is run with which variables, or of the address; of one
+        that is the editor itself, of what that calls it.
 
         Not of its headers, in which a login stands that changes while the server stays the same.
         """
         server = self._server
-        return digest(json.dumps([server.command, server.args, sorted(server.env.items()), server.url]))[:_DIGITS]
+        place = [server.command, server.args, sorted(server.env.items()), server.url]
+        own = [server.name, server.server_id] if server.transport == "acp" else []
+        return digest(json.dumps([*place, *own]))[:_DIGITS]
 
     async def run(self) -> None:
         """Keep it running until it is closed."""

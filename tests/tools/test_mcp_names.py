@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.config.settings import McpServer
 from acp_agent.tools.mcp_names import command_part, server_names, tool_names
+from acp_agent.tools.mcp_server import Place, SessionServer
 
 ODD = st.one_of(st.text(max_size=90), st.from_regex(r"[a-z_.-]{0,12}", fullmatch=True))
 
@@ -41,3 +44,27 @@ def test_a_name_that_is_legal_is_left_as_it_is() -> None:
 @given(ODD)
 def test_a_prompts_part_of_a_slash_command_is_one(name: str) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9_-]*", command_part(name))
+
+
+async def test_a_server_has_other_digits_than_each_other_one_and_the_same_wherever_it_is() -> None:
+    async def tell(text: str) -> None:
+        raise AssertionError(text)
+
+    def digits(server: McpServer, short: str = "s") -> str:
+        return SessionServer(server, short, Place((), {}), tell, lambda: None).identity
+
+    servers = [
+        McpServer("s", "stdio", command="run"),
+        McpServer("s", "stdio", command="run", args=("a",)),
+        McpServer("s", "stdio", command="run", args=("a", "b")),
+        McpServer("s", "stdio", command="run", env={"A": "b"}),
+        McpServer("s", "http", url="https://a.example/mcp"),
+        McpServer("s", "http", url="https://b.example/mcp"),
+        McpServer("s", "acp", server_id="1"),
+        McpServer("s", "acp", server_id="2"),
+        McpServer("t", "acp", server_id="1"),
+    ]
+    assert len({digits(server) for server in servers}) == len(servers)
+    assert digits(servers[1], "s-2") == digits(servers[1])
+    login = replace(servers[4], name="t", headers={"Authorization": "Bearer new"}, timeout=1.0)
+    assert digits(login) == digits(servers[4])
