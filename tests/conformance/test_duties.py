@@ -59,8 +59,7 @@ async def test_what_the_agent_takes_beyond_the_protocol_is_told_in_the_meta_of_t
             params = {"sessionId": it.session, "cwd": str(it.folder), "_meta": {"acp-agent": point}}
             assert (await it.agent.request("session/fork", params))["sessionId"] != it.session
     async with second_agent(home=tmp_path / "second") as agent:
-        # Version 2 has no forks, and so nothing beyond the protocol.
-        assert "_meta" not in json.dumps(agent.initialized["capabilities"])
+        assert agent.initialized["capabilities"]["session"]["fork"] == told
 
 
 async def test_a_list_of_one_directory_has_its_sessions_alone_and_a_path_that_is_not_absolute_is_refused(

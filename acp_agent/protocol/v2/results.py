@@ -6,7 +6,7 @@ Methods without a row here (login, logout, close, delete, both kinds of cancel) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1.content import given
@@ -35,6 +35,7 @@ def agent_capabilities(
     session: Sequence[str] = (),
     auth: Sequence[str] = (),
     more: Sequence[str] = (),
+    session_meta: Mapping[str, JsonObject] | None = None,
 ) -> JsonObject:
     """What the agent can do beside the methods that every agent with sessions has.
 
@@ -43,12 +44,14 @@ def agent_capabilities(
     :param session: of `delete`, `additionalDirectories`, `fork`, `title`, `archive` and `status`.
     :param auth: of `status`.
     :param more: of `providers`.
+    :param session_meta: extensions of some of `session`, by their names.
     """
+    extended = session_meta or {}
     return {
         "session": {
             "prompt": {name: {} for name in prompt},
             "mcp": {name: {} for name in mcp},
-            **{name: {} for name in session},
+            **{name: given(_meta=extended.get(name)) for name in session},
         },
         **({"auth": {name: {} for name in auth}} if auth else {}),
         **{name: {} for name in more},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v2 import results
-from acp_agent.server import handshake
+from acp_agent.server import forking, handshake
 
 _SESSION = ("delete", "additionalDirectories", "fork", "title", "archive", "status")
 """What of version 1's capabilities a client has to be told; every agent of version 2 has the others."""
@@ -31,6 +31,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
             session=[name for name in session if name in _SESSION],
             auth=["status"],
             more=["providers"],
+            session_meta={"fork": forking.ADVERTISED},
         ),
         auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],
     )
