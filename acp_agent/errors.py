@@ -118,7 +118,7 @@ class SessionClosedError(AgentError):
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        super().__init__(f"The session {session_id!r} is closed. Open it with session/load or session/resume first.")
+        super().__init__(f"The session {session_id!r} is closed. Open it with session/resume first.")
 
 
 class StorageError(AgentError):

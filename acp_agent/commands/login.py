@@ -15,7 +15,7 @@ from acp_agent.commands.progress import Activity
 from acp_agent.commands.terminal import aside
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.keys import KeyStore
-from acp_agent.errors import AgentError, ModelError
+from acp_agent.errors import AgentError, ConfigError, ModelError
 from acp_agent.llm.access import check_key
 from acp_agent.llm.making import Reach
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Place, Registry
@@ -39,6 +39,8 @@ async def run(arguments: argparse.Namespace) -> int:
     if name not in places:
         raise AgentError(f"{name} plays a script and has no key.")
     place = places[name]
+    if place.base_url is None:
+        raise ConfigError("needs `base_url: URL`; a key has nowhere to go without it", key=f"providers.{name}")
     home = ensure_private_dir(home_dir(os.environ))
     key = await _key(name)
     if not key:

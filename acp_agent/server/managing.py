@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from acp_agent.config.settings import McpServer
-from acp_agent.errors import SessionNotFoundError
-from acp_agent.jsonrpc.messages import JsonObject, JsonValue, RpcError
+from acp_agent.errors import AgentError
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.protocol.v1 import SessionStatus, methods, results
 from acp_agent.server.face import Face, Route, nothing
@@ -107,7 +107,11 @@ class Managing(Face):
     # --- accounts and providers ---
 
     async def _logout(self, call: Call, params: object) -> JsonValue:
-        return await self._changed(call, (await self._sessions()).accounts.log_out())
+        try:
+            return await self._changed(call, (await self._sessions()).accounts.log_out())
+        except AgentError:
+            await self._tell_standing()  # what was stored may be gone all the same
+            raise
 
     async def _auth_status(self, call: Call, params: object) -> JsonValue:
         self._told = await self._standing()
@@ -121,16 +125,15 @@ class Managing(Face):
     async def _changed(self, call: Call, work: Awaitable[None]) -> JsonValue:
         """Do what may change as whom the providers are asked; an editor that has asked is told so."""
         await work
-
-        async def tell() -> None:
-            standing = await self._standing()
-            if standing != self._told:
-                self._told = standing
-                await self._connection().notify(methods.AUTH_STATUS_UPDATE, standing)
-
-        if self._told is not None:
-            call.after_response(tell)
+        call.after_response(self._tell_standing)
         return {}
+
+    async def _tell_standing(self) -> None:
+        """Tell an editor that has asked as whom the providers are asked now, where that is another one."""
+        if self._told is None or (standing := await self._standing()) == self._told:
+            return
+        self._told = standing
+        await self._connection().notify(methods.AUTH_STATUS_UPDATE, standing)
 
     async def _list_providers(self, call: Call, params: object) -> JsonValue:
         return listed(await (await self._sessions()).accounts.providers())
@@ -193,10 +196,6 @@ class Managing(Face):
 
     def _status(self, call: Call, params: OfSession) -> Awaitable[JsonValue]:
         async def work(manager: SessionManager) -> JsonValue:
-            try:
-                return self._status_result(params.session_id, await manager.status(params.session_id))
-            except SessionNotFoundError as error:
-                data: JsonObject = {"sessionId": params.session_id, "details": str(error)}
-                raise RpcError(error.code, str(error), data) from error
+            return self._status_result(params.session_id, await manager.status(params.session_id))
 
         return self._alone(self._order.take_place(params.session_id), work)

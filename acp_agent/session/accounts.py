@@ -56,15 +56,16 @@ class Accounts:
     async def log_out(self) -> None:
         """Remove all stored keys.
 
-        :raises AgentError: none is stored, and those in use are the environment's, which nobody can take away here.
+        :raises AgentError: the environment has keys as well, or alone, which nobody can take away here; what was stored
+            is removed all the same.
         :raises ConfigError: a file or the keyring does not let it be done.
         """
-        if await self._access.forget_keys():
-            return
+        removed = await self._access.forget_keys()
         variables = [place.variable for place in await self.providers() if place.variable is not None]
         if variables:
+            done = f"The stored keys are removed ({', '.join(removed)})" if removed else "No key is stored"
             raise AgentError(
-                f"No key is stored; the one in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
+                f"{done}; what is still in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
                 " Unset it where the editor or your shell sets it, and start the agent again."
             )
 

@@ -14,7 +14,7 @@ from support.stage import PATIENCE, Stage, stage
 from support.wire import Pending
 
 OPENINGS = ["session/load", "session/resume"]
-CLOSED = r"is closed\. Open it with session/load or session/resume"
+CLOSED = r"is closed\. Open it with session/resume"
 
 
 async def at_once(it: Stage, *requests: tuple[str, dict[str, Any]]) -> list[Pending]:

@@ -18,6 +18,7 @@ from acp_agent.jsonrpc.recording import recordings
 from acp_agent.llm.credentials import ModelAccess
 from support.checkout import REPOSITORY
 from support.client import AgentError, connected_agent, start_agent
+from support.http_server import Exchange, http_server
 from support.models import KEY, PROVIDERS, Reply, model_server
 from support.stage import PATIENCE
 from support.terminal import at_a_terminal, run_command
@@ -139,10 +140,48 @@ async def test_the_environments_key_goes_before_a_stored_one_and_cannot_be_logge
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
             assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
-            assert await agent.request("logout", {}) == {}
-            assert not json.loads((tmp_path / "state" / "keys.json").read_text())["providers"]
-            with pytest.raises(AgentError, match="ANTHROPIC_API_KEY"):
+            # What was stored is gone all the same, and whoever has asked is told.
+            assert (await agent.request("auth/status", {}))["accounts"][0]["label"].endswith("in ANTHROPIC_API_KEY")
+            await run_command(tmp_path, "login", "openai", "--no-check", stdin=SECRET)
+            with pytest.raises(AgentError, match=r"The stored keys are removed \(.*openai.*as ANTHROPIC_API_KEY"):
                 await agent.request("logout", {})
+            assert not json.loads((tmp_path / "state" / "keys.json").read_text())["providers"]
+            with pytest.raises(AgentError, match=r"No key is stored.*as ANTHROPIC_API_KEY"):
+                await agent.request("logout", {})
+
+
+async def test_a_provider_without_an_address_is_named_before_a_key_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "config.yaml").write_text("providers:\n  mine: {api_key_env: MINE}\n")
+    ran = await run_command(tmp_path, "login", "mine", stdin=SECRET)
+    assert ran.code == 1
+    assert "providers.mine" in ran.err
+    assert "base_url" in ran.err
+    assert not (tmp_path / "state" / "keys.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "stored", "said"),
+    [(302, False, "sending the request elsewhere"), (429, True, "is stored"), (404, True, "no list of models")],
+)
+async def test_what_a_provider_answers_decides_whether_a_key_is_stored(
+    tmp_path: Path, status: int, stored: bool, said: str
+) -> None:
+    asked: list[str] = []
+
+    async def serve(exchange: Exchange) -> None:
+        asked.append(exchange.request.path)
+        await exchange.respond(status, {"error": {"message": "no"}}, {"location": "http://127.0.0.1:9/elsewhere"})
+
+    async with http_server(serve) as url:
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / "config.yaml").write_text(f"providers:\n  openrouter: {{base_url: '{url}/v1'}}\n")
+        ran = await run_command(tmp_path, "login", "openrouter", stdin=SECRET)
+    # Its models are listed for anybody.
+    assert asked == ["/v1/key"]
+    assert ran.code == (0 if stored else 1)
+    assert said in ran.out + ran.err
+    assert (tmp_path / "state" / "keys.json").exists() is stored
 
 
 async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_shown(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ class Agent(Managing):
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
         # There is nothing to be done: keys are looked up whenever a model is asked, and it says whether they are good.
         if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
-            raise InvalidParamsError(f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
+            raise InvalidParamsError(
+                f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
+            )
         return {}
 
     # --- sessions ---
