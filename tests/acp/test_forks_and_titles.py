@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,29 @@ async def test_a_fork_ends_at_an_entry_or_a_message_while_the_other_session_work
         assert [update["content"]["text"] for update in it.agent.updates(kind="user_message_chunk", since=heard)] == [
             "Read it"
         ]
+
+
+async def test_a_fork_at_an_answer_has_what_came_of_its_calls_and_the_end_of_its_turn(tmp_path: Path) -> None:
+    looking = Reply("I look.", tool_calls=[ToolCall("read", {"path": "a.txt"})])
+    async with stage(tmp_path, looking, Reply("Done."), Reply("Later."), Reply("Forked.")) as it:
+        await it.prompt("Read it")
+        await it.prompt("And now?")
+        ids = {each["content"]["text"]: each["messageId"] for each in it.agent.updates(kind="agent_message_chunk")}
+        looked = await fork(it.agent, it.session, it.folder, messageId=ids["I look."])
+        ended = await fork(it.agent, it.session, it.folder, messageId=ids["Done."])
+        for session in (looked, ended):
+            heard = len(it.agent.lines)
+            await it.agent.load(session, it.folder)
+            [call] = it.agent.updates(session, "tool_call", since=heard)
+            assert call["status"] == "completed"
+        assert await it.agent.prompt(looked, "Go on") == {"stopReason": "end_turn"}
+        request = str(it.server.calls[-1].body)
+        assert "three" in request
+        assert "interrupted" not in request
+        of_ended = "SELECT kind FROM events WHERE session = (SELECT max(id) FROM sessions) ORDER BY seq"
+        with closing(sqlite3.connect(it.home / "state" / "sessions.db")) as database:
+            kinds = [kind for (kind,) in database.execute(of_ended)]
+        assert kinds[kinds.index("session_forked") - 1] == "turn_ended"
 
 
 async def test_an_undo_in_a_fork_has_what_was_in_files_also_when_the_other_session_is_gone(tmp_path: Path) -> None:

@@ -173,3 +173,10 @@ async def test_a_place_that_the_editor_left_keeps_no_connection(tmp_path: Path) 
                 before = process.num_fds()
         assert {call.headers["x-renewed"] for call in gateway.calls} == {str(number) for number in range(10)}
         assert process.num_fds() <= before + 2
+
+
+async def test_the_list_shows_no_secret_of_an_address(tmp_path: Path) -> None:
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://me:word@127.0.0.1:9/v1?pass=word"}
+    async with connected_agent(home=tmp_path, env=env) as agent:
+        shown = (await provider(agent, "openai"))["current"]
+        assert shown == {"apiType": "openai", "baseUrl": "http://127.0.0.1:9/v1"}

@@ -265,6 +265,24 @@ async def test_a_project_is_asked_about_before_what_it_brings_runs(tmp_path: Pat
         assert it.states(session) == ["running", "requires_action", "running", "idle"]
 
 
+@pytest.mark.parametrize("method", ["elicitation/create", "session/request_permission"])
+async def test_a_session_goes_on_where_the_editor_could_not_ask(tmp_path: Path, method: str) -> None:
+    async def fail(params: Any) -> Any:
+        raise AgentError(-32603, "No window is open")
+
+    asking = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}]})
+    call = asking if method == "elicitation/create" else ToolCall("shell", {"command": "true"})
+    async with (
+        model_server([Reply(tool_calls=[call]), Reply("Not asked.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai"), capabilities={"elicitation": {"form": {}}}) as it,
+    ):
+        it.agent.handlers[method] = fail
+        session = await it.open(tmp_path)
+        assert (await it.answer(session, "Ask"))["stopReason"] == "end_turn"
+        assert it.states(session) == ["running", "requires_action", "running", "idle"]
+        assert "No window is open" in str(server.calls[-1].body)
+
+
 @pytest.mark.parametrize(("chosen", "said"), [("allow_once", True), (None, False)])
 async def test_a_project_is_asked_about_by_a_form_where_the_editor_has_those(
     tmp_path: Path, chosen: str | None, said: bool

@@ -349,6 +349,17 @@ async def test_login_and_logout_say_that_they_wait_for_the_keyring_and_hold_up_n
         assert await person.ended() == 130
 
 
+async def test_the_keyring_is_not_asked_for_a_key_that_the_environment_has(tmp_path: Path) -> None:
+    async with model_server([Reply("Hi.")], "openai") as server:
+        env = {**server.env(), **keyring(tmp_path)}
+        assert (await run_command(tmp_path, "login", "openai", env=env, stdin=KEY)).code == 0
+        (tmp_path / "keyring.json").write_text("what is asked breaks")
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+        assert "keyring" not in (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
+
+
 @pytest.mark.parametrize("why", [{"KEYRING_PRIORITY": "0.5"}, {"KEYRING_LOCKED": "1"}])
 async def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file(
     tmp_path: Path, why: dict[str, str]
