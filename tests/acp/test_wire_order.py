@@ -145,19 +145,19 @@ async def test_a_session_whose_opening_was_taken_back_tells_its_commands_when_it
         await later.agent.wait_update("available_commands_update")
 
 
-async def test_a_list_right_behind_an_archiving_has_the_session_no_more_and_again_behind_its_end(
-    tmp_path: Path,
-) -> None:
+async def test_a_list_right_behind_archivings_has_none_of_what_they_hide(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply(["Hel"], hang=True)) as it:
+        others = [await it.agent.new_session(it.folder) for _ in range(5)]
         turn = await it.agent.start_prompt(it.session, "Hi")
         await it.held()  # so that its closing takes a while
-        about = {"sessionId": it.session}
-        archived, first, back, second = await at_once(
-            it, ("session/archive", about), ("session/list", {}), ("session/unarchive", about), ("session/list", {})
+        hidden = [("session/archive", {"sessionId": session}) for session in [*others[:4], it.session]]
+        *archived, listed, back, again = await at_once(
+            it, *hidden, ("session/list", {}), ("session/unarchive", {"sessionId": it.session}), ("session/list", {})
         )
-        assert (await first.result())["sessions"] == []
-        assert [session["sessionId"] for session in (await second.result())["sessions"]] == [it.session]
-        assert [await each.result() for each in (archived, back)] == [{}, {}]
+        assert [session["sessionId"] for session in (await listed.result())["sessions"]] == [others[4]]
+        shown = [session["sessionId"] for session in (await again.result())["sessions"]]
+        assert sorted(shown) == sorted([others[4], it.session])
+        assert [await each.result() for each in (*archived, back)] == [{}] * 6
         assert await turn.result() == {"stopReason": "cancelled"}
 
 
