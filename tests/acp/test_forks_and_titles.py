@@ -178,6 +178,24 @@ async def test_a_session_that_works_is_renamed_by_another_process_and_goes_on(tm
         assert await titles(it.agent) == {it.session: "Mine"}
 
 
+async def test_two_processes_that_name_a_closed_session_at_once_both_succeed(tmp_path: Path) -> None:
+    async with stage(tmp_path) as it, it.restarted() as other:
+        await it.agent.request("session/close", {"sessionId": it.session})
+        asked = [
+            await one.agent.start_request("session/set_title", {"sessionId": it.session, "title": f"Title {number}"})
+            for number in range(30)
+            for one in (it, other)
+        ]
+        given = {(await each.result())["title"] for each in asked}
+        assert given == {f"Title {number}" for number in range(30)}
+        assert (await titles(it.agent))[it.session] in given
+        # It is a person's, which a model's does not replace.
+        with closing(sqlite3.connect(it.home / "state" / "sessions.db")) as database:
+            events = [data for (data,) in database.execute("SELECT data FROM events WHERE kind = 'title_changed'")]
+        assert len(events) == 60
+        assert all('"user"' in event for event in events)
+
+
 async def test_an_archived_session_is_closed_and_hidden_until_it_is_listed_again(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply(["Ha", "lf"], hold=anyio.Event(), hold_after=1), Reply("Whole.")) as it:
         other = await it.agent.new_session(it.folder)
