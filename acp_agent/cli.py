@@ -136,6 +136,14 @@ def build_parser() -> argparse.ArgumentParser:
         help="the token that clients have to send is in this file; it may be in the environment as `ACP_AGENT_TOKEN` "
         "instead",
     )
+    serve.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        dest="origins",
+        metavar="ORIGIN",
+        help="web pages of this origin, as http://localhost:2718, may connect without a token; may be repeated",
+    )
 
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")
     inspect.add_argument("session", nargs="?", metavar="SESSION", help=_SESSION)

@@ -19,7 +19,7 @@ from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
 from acp_agent.server.web.clients import Clients
 from acp_agent.server.web.endpoint import PATH, Endpoint
-from acp_agent.server.web.gate import Gate
+from acp_agent.server.web.gate import Gate, read_origin
 from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
 
 LOOPBACK = "127.0.0.1:0"
@@ -36,10 +36,10 @@ async def run(arguments: argparse.Namespace) -> int:
     """Serve until this is cancelled.
 
     :returns: 0.
-    :raises AgentError: it cannot listen there, may not without a token, or the token is of no use.
+    :raises AgentError: it cannot listen there, may not without a token, or the token or an origin is of no use.
     """
     env = os.environ
-    token = read_token(arguments.token_file, env)
+    token, origins = read_token(arguments.token_file, env), list(map(read_origin, arguments.origins))
     addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or [LOOPBACK])))
     open_ones = [address.host for address in addresses if not address.is_loopback]
     if token is None and open_ones:
@@ -74,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
                     gone.set()
 
                 clients = Clients(begin, serving)
-                gate = Gate(token, [address.host for address in addresses])
+                gate = Gate(token, [address.host for address in addresses], origins)
                 endpoint = Endpoint(gate, clients, lambda id: _is_stored(database, id))
                 closed, gone = anyio.Event(), anyio.Event()
                 serving.start_soon(listen)

@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from acp_agent.server.web.gate import Gate, Headers
+from acp_agent.server.web.gate import Gate, Headers, read_origin
 from support.editors import BARE
 from support.models import Reply, ToolCall
 from support.remote import GREETING, serving, site
@@ -70,6 +70,41 @@ def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: 
     assert refused(Gate(TOKEN, ["0.0.0.0"]), **headers, **more) == status
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:2718", None),
+        ("HTTP://LocalHost:2718", None),
+        ("http://127.0.0.1:8123", None),  # this server's own
+        ("https://localhost:2718", 403),
+        ("http://localhost:2719", 403),
+        ("http://localhost:2718.example", 403),
+        ("http://127.0.0.1:2718", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(origin: str, status: int | None) -> None:
+    gate = Gate(None, ["127.0.0.1"], [read_origin("http://LOCALHOST:2718/")])
+    assert refused(gate, host="127.0.0.1:8123", origin=origin) == status
+    assert refused(gate, host="rebound.example:8123", origin=origin) == 421
+
+
+async def test_a_page_that_is_named_opens_a_websocket_also_where_marimo_looks_for_one(tmp_path: Path) -> None:
+    words = ["--websocket", "127.0.0.1:0", "--origin", "http://localhost:2718"]
+    async with serving(tmp_path / "home", *words) as served:
+        for path in ("acp", "message"):
+            address = f"ws://localhost:{served.port}/{path}"
+            async with connect(address, origin="http://localhost:2718") as socket:  # pyright: ignore[reportArgumentType]
+                await socket.send(json.dumps(GREETING))
+                assert json.loads(await socket.recv())["result"]["protocolVersion"] == 1
+            with pytest.raises(InvalidStatus) as refusal:
+                async with connect(address, origin="http://localhost:2719"):  # pyright: ignore[reportArgumentType]
+                    pass
+            assert refusal.value.response.status_code == 403
+        assert (await served.http.post("/message", json=GREETING)).status_code == 404
+
+
 def test_two_headers_of_one_name_are_none() -> None:
     pairs = [(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")]
     refusal = Gate(TOKEN, ["127.0.0.1"]).refusal(Headers(pairs))
@@ -120,6 +155,9 @@ REFUSED = {
     "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
     "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
     "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),
+    "no origin": (["--origin", "localhost:2718"], {}, "'localhost:2718' is no origin of a page"),
+    "any origin": (["--origin", "*"], {}, "'*' is no origin of a page"),
+    "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is no origin of a page"),
     "no address": (["--http", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
     "not ours": (["--http", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
 }

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope, WebsocketScope
 
 PATH = "/acp"
+MARIMO_PATH = "/message"
+"""Where marimo, which cannot be told another, opens its WebSocket."""
 CONNECTION_ID = "acp-connection-id"
 SESSION_ID = "acp-session-id"
 KEEP_ALIVE_SECONDS = 15.0
@@ -75,7 +77,7 @@ class Endpoint:
     async def _websocket(self, scope: WebsocketScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         await receive()  # websocket.connect
         refusal = self._gate.refusal(Headers(scope["headers"]))
-        if refusal is None and scope["path"] != PATH:
+        if refusal is None and scope["path"] not in (PATH, MARIMO_PATH):
             refusal = _NO_PATH
         if refusal is None and self._clients.full:
             refusal = _FULL

@@ -2,7 +2,7 @@
 
 With a token, whoever knows it. Without one, which is for loopback alone, only programs of this machine: a web page can
 make a browser connect to loopback, also under a name of its own that it has point there (DNS rebinding), so names other
-than loopback's are refused, and so is what pages of other origins ask.
+than loopback's are refused, and so is what pages of other origins ask that the user has not named.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
+from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -52,11 +53,13 @@ class Refusal:
 class Gate:
     """:param token: what a client has to know; None for whoever can reach loopback.
     :param hosts: the names or addresses that are listened on.
+    :param origins: of the pages that may connect, as `read_origin` returns them.
     """
 
-    def __init__(self, token: str | None, hosts: Iterable[str]) -> None:
+    def __init__(self, token: str | None, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
         self._token = None if token is None else token.encode()
         self._names = {*LOOPBACK_NAMES, *(host.lower() for host in hosts)}
+        self._origins = frozenset(origins)
 
     def refusal(self, headers: Headers) -> Refusal | None:
         """Why a request with these headers is refused; None where it is not."""
@@ -67,14 +70,30 @@ class Gate:
         host = headers.get("host") or ""
         if _name(host) not in self._names:
             return Refusal(421, "This is no name of this server: use localhost, or set a token.")
-        if headers.has("origin") and _authority(headers.get("origin") or "") != host.lower():
-            return Refusal(403, "Pages of other origins may not connect: set a token.")
+        if headers.has("origin") and not self._is_let_in(headers.get("origin") or "", host.lower()):
+            return Refusal(403, "Pages of other origins may not connect: name this one with --origin.")
         return None
+
+    def _is_let_in(self, origin: str, host: str) -> bool:
+        return origin.lower() in self._origins or _authority(origin) == host
 
     def _knows_token(self, headers: Headers) -> bool:
         scheme, _, token = (headers.get("authorization") or "").partition(" ")
         known = compare_digest(token.strip().encode(), self._token or b"")
         return known and scheme.lower() == "bearer"
+
+
+def read_origin(text: str) -> str:
+    """The origin of a page, as browsers write it.
+
+    :param text: as http://localhost:2718.
+    :raises AgentError: it is none.
+    """
+    origin = text.strip().lower().removesuffix("/")
+    scheme, _, authority = origin.partition("://")
+    if scheme not in ("http", "https") or not authority or authority != _authority(origin) or "@" in authority:
+        raise AgentError(f"{text!r} is no origin of a page: write its address without a path, as http://localhost:2718.")
+    return origin
 
 
 def _name(host: str) -> str:
