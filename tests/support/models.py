@@ -316,3 +316,8 @@ async def model_server(
                 error.add_note(f"model server: {problem}")
             raise
     assert not server.problems, "\n".join(server.problems)
+
+
+def base_urls(env: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment leads to the server, without the key."""
+    return {name: value for name, value in env.items() if not name.endswith("_API_KEY")}
