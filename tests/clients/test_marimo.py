@@ -1,7 +1,7 @@
 """The agent in marimo's agent panel: a person with a mouse and a keyboard, in a real browser.
 
-marimo speaks with agents over a WebSocket, on a port that it knows. What stands there here is a bridge to the agent's
-process, on a port of its own, to which the page is sent instead.
+marimo speaks with agents over a WebSocket, on a port that it knows. `acp-agent serve` listens on one of its own here,
+to which the page is sent instead.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 import pytest
 
 from support.browser import Page, browser
-from support.checkout import REPOSITORY
-from support.models import ModelServer, Reply, ToolCall, model_server
+from support.models import Reply, ToolCall, model_server
+from support.remote import serving
 from support.repo import BUG, FIX, Repo, make_repo
-from support.waiting import Changes
 
 TOLD = " The total is the sum of price and quantity." * 100
 SUMMARY = "## Goal and requirements\n`Cart.total` was repaired; prices are whole cents."
@@ -38,7 +36,7 @@ localStorage.setItem("marimo:sidebar", JSON.stringify(%s));
 localStorage.setItem("marimo:chrome:ai-panel-tab", JSON.stringify("agents"));
 const Real = WebSocket;
 WebSocket = class extends Real {
-    constructor(url, protocols) { super(String(url).includes(":%d") ? "ws://127.0.0.1:%d" : url, protocols); }
+    constructor(url, protocols) { super(String(url).replace(":%d/", ":%d/"), protocols); }
 };
 """
 BUTTON = """[...document.querySelectorAll("button, [role=menuitem]")]
@@ -76,74 +74,37 @@ class Person:
         await self.page.press("Enter")
 
 
-class Bridge:
-    """A WebSocket in front of the agent: a process for each connection.
+def recorded(home: Path) -> list[dict[str, Any]]:
+    """All messages of the page and the agent, in order."""
+    lines = [
+        line
+        for path in sorted((home / "state" / "wire").glob("*.jsonl"))
+        for line in path.read_text().splitlines(keepends=True)
+    ]
+    return [json.loads(line)["message"] for line in lines if line.endswith("\n")]
 
-    :ivar asked: the methods of all requests of the page, in order.
-    :ivar agents: the processes.
+
+async def ended(home: Path, turns: int) -> None:
+    """Wait until so many turns have ended."""
+    with anyio.fail_after(10):
+        while True:
+            if sum("stopReason" in (message.get("result") or {}) for message in recorded(home)) >= turns:
+                return
+            await anyio.sleep(0.05)  # the page does not show it
+
+
+@asynccontextmanager
+async def marimo(repo: Repo, home: Path, port: int) -> AsyncGenerator[str]:
+    """marimo with a notebook in a repository: its address.
+
+    :param port: where it is to listen.
     """
-
-    def __init__(self, env: dict[str, str], cwd: Path) -> None:
-        self._env, self._cwd = env, cwd
-        self.asked: list[str] = []
-        self.agents: list[anyio.abc.Process] = []
-        self._changes = Changes()
-        self._ended = 0
-
-    async def ended(self, turns: int) -> None:
-        """Wait until so many turns have ended."""
-        await self._changes.until(lambda: self._ended >= turns, 10, lambda: f"{turns} turns, but {self._ended}")
-
-    async def serve(self, page: Any) -> None:
-        """Pass everything on, both ways, until either side ends."""
-        command = [sys.executable, "-m", "acp_agent"]
-        async with await anyio.open_process(command, env=self._env, cwd=self._cwd, stderr=None) as agent:
-            assert agent.stdin is not None
-            self.agents.append(agent)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._answer, agent, page)
-                with suppress(Exception):  # the page, or the agent, has gone without a word
-                    async for message in page:
-                        self.asked += [json.loads(message).get("method", "")]
-                        sent = message.encode() if isinstance(message, str) else message
-                        await agent.stdin.send(sent.strip() + b"\n")
-                tasks.cancel_scope.cancel()
-            await agent.stdin.aclose()
-
-    async def _answer(self, agent: anyio.abc.Process, page: Any) -> None:
-        assert agent.stdout is not None
-        rest = b""
-        async for piece in agent.stdout:
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                await page.send(line.decode())
-                self._ended += "stopReason" in json.loads(line).get("result", {})
-                self._changes.notify()
-        await page.close()
-
-
-@asynccontextmanager
-async def bridged(repo: Repo, home: Path, server: ModelServer) -> AsyncGenerator[tuple[Bridge, int]]:
-    """The bridge, and its port."""
-    serve = pytest.importorskip("websockets.asyncio.server").serve  # which marimo brings
-    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "PYTHONPATH": str(REPOSITORY)}
-    env |= {"ACP_AGENT_HOME": str(home / "state"), **server.env()}
-    env |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    bridge = Bridge(env, repo.path)
-    async with serve(bridge.serve, "127.0.0.1", 0, max_size=None) as listening:
-        yield bridge, next(iter(listening.sockets)).getsockname()[1]
-
-
-@asynccontextmanager
-async def marimo(repo: Repo, home: Path) -> AsyncGenerator[str]:
-    """marimo with a notebook in a repository: its address."""
     settings = home / ".config" / "marimo" / "marimo.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text("[experimental]\nexternal_agents = true\n")
     notebook = repo.path / "notebook.py"
     notebook.write_text(NOTEBOOK)
     words = ["-q", "-y", "edit", str(notebook), "--headless", "--no-token", "--skip-update-check"]
-    port = free_port()
     process = subprocess.Popen(
         [PROGRAM, *words, "--host", "127.0.0.1", "--port", str(port)],
         env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)},
@@ -161,10 +122,14 @@ async def marimo(repo: Repo, home: Path) -> AsyncGenerator[str]:
                     break
                 except OSError:  # not yet: there is nothing to wait for but the port
                     await anyio.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/"
+        yield origin(port)
     finally:
         os.killpg(process.pid, 9)
         await anyio.to_thread.run_sync(process.wait)
+
+
+def origin(port: int) -> str:
+    return f"http://localhost:{port}"
 
 
 def free_port() -> int:
@@ -186,39 +151,45 @@ async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path
         Reply("The total was repaired."),
     ]
 
+    port, home = free_port(), tmp_path / "agent"
+    words = ["--origin", origin(port), "--websocket"]
+
     async with (
         model_server(script, "openai") as server,
-        bridged(repo, tmp_path, server) as (bridge, port),
-        marimo(repo, tmp_path) as address,
+        marimo(repo, tmp_path, port) as address,
         browser() as page,
     ):
-        source = PREPARED % (json.dumps(PANEL), CLAUDE, port)
-        await page.call("Page.addScriptToEvaluateOnNewDocument", source=source)
-        await page.open(address)
-        person = Person(page)
-        await person.press("New session")
-        await person.press("New Claude session")
-        await person.sees("Agent is connected")
+        person, env = Person(page), {**server.env(), "ACP_AGENT_WIRE": "1"}
+        async with serving(home, *words, "127.0.0.1:0", env=env) as served:
+            source = PREPARED % (json.dumps(PANEL), CLAUDE, served.port)
+            await page.call("Page.addScriptToEvaluateOnNewDocument", source=source)
+            await page.open(address)
+            await person.press("New session")
+            await person.press("New Claude session")
+            await person.sees("Agent is connected")
 
-        await person.says("Repair shop/cart.py")
-        await person.sees("Permission Request", "I look first.")
-        assert repo.run_tests().returncode == 1
-        await person.press("Allow")
-        await person.sees("Repaired it.")
-        await bridge.ended(1)
-        assert repo.run_tests().returncode == 0
+            await person.says("Repair shop/cart.py")
+            await person.sees("Permission Request", "I look first.")
+            assert repo.run_tests().returncode == 1
+            await person.press("Allow")
+            await person.sees("Repaired it.")
+            await ended(home, 1)
+            assert repo.run_tests().returncode == 0
 
-        await person.says("/compact keep the prices")
-        await person.sees("Compact conversation")
-        await bridge.ended(2)
+            await person.says("/compact keep the prices")
+            await person.sees("Compact conversation")
+            await ended(home, 2)
 
-        bridge.agents[-1].kill()
-        bridge.asked.clear()
-        await page.open(address)
-        await person.sees("Connected", "Repaired it.")
-        await person.says("What was done?")
-        await person.sees("The total was repaired.")
-        assert bridge.asked[:2] == ["initialize", "session/load"]
+        async with serving(home, *words, f"127.0.0.1:{served.port}", env=env):
+            before = len(recorded(home))
+            await page.open(address)
+            await person.sees("Connected", "Repaired it.")
+            await person.says("What was done?")
+            await person.sees("The total was repaired.")
+            asked = [
+                message["method"] for message in recorded(home)[before:] if "id" in message and "method" in message
+            ]
+            assert asked[:2] == ["initialize", "session/load"]
         told = json.dumps(server.calls[-1].body["input"])
         assert "prices are whole cents" in told
         assert "I look first." not in told

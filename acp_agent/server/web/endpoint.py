@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PATH = "/acp"
 MARIMO_PATH = "/message"
-"""Where marimo, which cannot be told another, opens its WebSocket."""
+"""Where marimo, which cannot be told another, opens its WebSocket; its messages are binary frames."""
 CONNECTION_ID = "acp-connection-id"
 SESSION_ID = "acp-session-id"
 KEEP_ALIVE_SECONDS = 15.0
@@ -90,7 +90,8 @@ class Endpoint:
         connection_id = self._clients.new_id()
         said = [(CONNECTION_ID.encode(), connection_id.encode())]
         await send({"type": "websocket.accept", "subprotocol": None, "headers": said})
-        client = self._clients.connect(connection_id, WebSocketTransport(receive, send))
+        transport = WebSocketTransport(receive, send, takes_binary=scope["path"] == MARIMO_PATH)
+        client = self._clients.connect(connection_id, transport)
         await client.ended.wait()
 
     async def _http(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -92,7 +92,9 @@ def read_origin(text: str) -> str:
     origin = text.strip().lower().removesuffix("/")
     scheme, _, authority = origin.partition("://")
     if scheme not in ("http", "https") or not authority or authority != _authority(origin) or "@" in authority:
-        raise AgentError(f"{text!r} is no origin of a page: write its address without a path, as http://localhost:2718.")
+        raise AgentError(
+            f"{text!r} is no origin of a page: write its address without a path, as http://localhost:2718."
+        )
     return origin
 
 

@@ -1,4 +1,5 @@
-"""`WebSocketTransport`: a connection over a WebSocket. A message is a text frame; binary frames are ignored.
+"""`WebSocketTransport`: a connection over a WebSocket. A message is a text frame; binary frames are ignored
+where nobody has asked for them.
 
 ACP, RFD "Streamable HTTP & WebSocket Transport".
 """
@@ -24,11 +25,13 @@ class WebSocketTransport:
 
     :param receive: what comes.
     :param send: where to send.
+    :param takes_binary: whether binary frames are messages as well.
     """
 
-    def __init__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    def __init__(self, receive: ASGIReceiveCallable, send: ASGISendCallable, *, takes_binary: bool = False) -> None:
         self._receive = receive
         self._send = send
+        self._takes_binary = takes_binary
         self._gone = False
         self._closed = False
 
@@ -38,8 +41,11 @@ class WebSocketTransport:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
                 self._gone = True
-            elif message["type"] == "websocket.receive" and (text := message.get("text")) is not None:
-                return in_one_line(text.encode())
+            elif message["type"] == "websocket.receive":
+                if (text := message.get("text")) is not None:
+                    return in_one_line(text.encode())
+                if self._takes_binary and (data := message.get("bytes")) is not None:
+                    return in_one_line(data)
         return None
 
     async def write(self, data: bytes) -> None:
