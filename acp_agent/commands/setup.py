@@ -14,6 +14,7 @@ from pathlib import Path
 from acp_agent.commands.asking import answered
 from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sample
 from acp_agent.commands.jsonc import JsonText, JsonTextError
+from acp_agent.commands.regular import read_regular
 from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
 from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError
@@ -26,7 +27,7 @@ _CONFIG = """\
 # Settings of acp-agent, for every project. docs/configuration.md says what each is for.
 
 # The model that works where a session chooses no other, as provider/model.
-# model: anthropic/claude-sonnet-4-5
+# model: anthropic/claude-sonnet-5-5
 
 # compaction:
 #   threshold: 80%    # of the window, from which on a conversation is made short
@@ -151,7 +152,7 @@ def _prepare(home: Path) -> None:
 
 def _read(file: Path) -> str | None:
     try:
-        return file.read_bytes().decode()
+        return read_regular(file).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

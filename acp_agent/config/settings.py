@@ -25,7 +25,7 @@ ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"
 MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
 """The permission modes, from the strictest to the freest."""
 
-MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-4-5 or ollama/qwen3:8b"
+MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
 """What to tell somebody whose model is not one by `is_model_name`."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from acp_agent.commands.editors import EDITORS, PLACEHOLDER, editors_dir, entry, sample
 from acp_agent.commands.jsonc import JsonText
+from acp_agent.llm.builtin import BUILT_IN
 from acp_agent.schemas import schema_path
 from support.terminal import at_a_terminal, run_command
 
@@ -45,6 +47,49 @@ async def test_the_agent_is_put_into_settings_that_were_not_there(tmp_path: Path
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
     ran = await run_command(tmp_path, "setup", name, env={"HOME": str(tmp_path)})
     assert (ran.code, ran.out) == (0, ""), "what is set up is left alone"
+
+
+@pytest.mark.parametrize("name", WITH_SETTINGS)
+def test_settings_are_looked_for_where_the_platform_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    below = {
+        "zed": (".config/zed/settings.json", "xdg/zed/settings.json", ".config/zed/settings.json"),
+        "jetbrains": (".jetbrains/acp.json",) * 3,
+        "vscode": (
+            ".config/Code/User/settings.json",
+            "xdg/Code/User/settings.json",
+            "Library/Application Support/Code/User/settings.json",
+        ),
+        "acpx": (".acpx/config.json",) * 3,
+    }[name]
+    elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    for platform, env, path in zip(("linux", "linux", "darwin"), ({}, elsewhere, elsewhere), below, strict=True):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert EDITORS[name].file(tmp_path, env) == tmp_path / path
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("command", [("setup", "zed", "--yes"), ("doctor",)])
+async def test_settings_that_are_a_named_pipe_are_refused_at_once(
+    tmp_path: Path, command: tuple[str, ...], linked: bool
+) -> None:
+    path = tmp_path / ZED
+    path.parent.mkdir(parents=True)
+    pipe = tmp_path / "pipe" if linked else path
+    os.mkfifo(pipe)
+    if linked:
+        path.symlink_to(pipe)
+    ran = await run_command(tmp_path, *command, env={"HOME": str(tmp_path)})
+    assert f"{path} cannot be read (it is no regular file)" in ran.out + ran.err
+    assert not (tmp_path / "state" / "config.yaml").exists()
+
+
+async def test_the_configuration_to_begin_with_names_a_model_that_is_offered(tmp_path: Path) -> None:
+    await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+    [model] = re.findall(r"^# model: anthropic/(\S+)$", (tmp_path / "state/config.yaml").read_text(), re.MULTILINE)
+    assert model in BUILT_IN["anthropic"].offered
 
 
 async def test_comments_order_mode_and_links_of_settings_stay(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from acp_agent.commands.doctor.findings import Finding
 from acp_agent.commands.editors import EDITORS, NAME, Editor
 from acp_agent.commands.jsonc import JsonText, JsonTextError
+from acp_agent.commands.regular import read_regular
 from acp_agent.commands.trust import brought_by
 from acp_agent.config import Settings
 from acp_agent.config.settings import McpServer
@@ -58,7 +59,7 @@ def _settings(key: str, editor: Editor, file: Path) -> Finding:
         "warn", "editors", f"{editor.title} does not know the agent.", f"To use it there: acp-agent setup {key}"
     )
     try:
-        entry = JsonText.read(file.read_bytes().decode()).get(editor.at, NAME)
+        entry = JsonText.read(read_regular(file).decode()).get(editor.at, NAME)
     except FileNotFoundError:
         return unknown
     except OSError as error:
@@ -97,7 +98,7 @@ def _own_files(key: str, editor: Editor, home: Path | None) -> Finding:
 
 def _names_us(path: Path) -> bool:
     try:
-        return path.stat().st_size <= _MOST_BYTES and NAME.encode() in path.read_bytes()
+        return path.stat().st_size <= _MOST_BYTES and NAME.encode() in read_regular(path)
     except OSError:
         return False
 

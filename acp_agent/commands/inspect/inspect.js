@@ -155,7 +155,7 @@
         each.undone ? chip("undone at #" + each.undone, true) : null, happened ? null : chip(each.status, true)],
       (body) => {
         const facts = [texts[each.id], "entry #" + each.seq, texts[each.recipe] && "recipe " + texts[each.recipe],
-          each.requests && number(each.requests) + " model calls",
+          each.requests && number(each.requests) + (each.requests === 1 ? " model call" : " model calls"),
           each.seconds ? each.seconds.toFixed(1) + " s, " + each.waited.toFixed(1) + " s waited for" : "",
           each.cached === null ? "" : percent(each.cached) + " from the cache"];
         body.append(h("p", {}, facts.filter(Boolean).join(" · ")));

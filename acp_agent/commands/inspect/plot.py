@@ -34,7 +34,7 @@ def plot(seen: Inspection, lines: Mapping[str, ModelLines]) -> str:
     scale = _Scale(max(1, seen.points[-1].step), highest * 1.05)
     drops = [tuple(points) for _, points in groupby(_drops(seen), key=lambda point: point.compaction)]
     count = sum(1 for each in seen.compactions if each.status == "completed")
-    title = f"Context size over {seen.totals.steps} steps, with {count} compactions"
+    title = f"Context size over {_count(seen.totals.steps, 'step')}, with {_count(count, 'compaction')}"
     return "".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" ',
@@ -154,3 +154,7 @@ def _drop(points: Sequence[Point], seen: Inspection, scale: _Scale) -> str:
         f'<title>{label}</title><line x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
         f'<circle cx="{x}" cy="{top}" r="5"/><circle class="low" cx="{x}" cy="{bottom}" r="4"/></a>'
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
