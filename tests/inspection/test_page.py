@@ -170,6 +170,8 @@ def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_wi
     root = ET.fromstring(plot(seen, LINES))
     words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"window 1,000", "compaction 800", "prepared from here 700"} <= set(words)
+    title = next(root.iter("{http://www.w3.org/2000/svg}title"))
+    assert (title.text or "").endswith(", with 1 compaction")
     [drop] = root.iter("{http://www.w3.org/2000/svg}a")
     assert drop.get("aria-label") == "Compaction 1: 1,000 to 100 tokens, manual"
     named = replace(seen, compactions=(replace(seen.compactions[0], trigger='"/><script>&'), *seen.compactions[1:]))
