@@ -114,6 +114,7 @@ async def test_servers_that_are_gone_mute_or_wrong_are_told_of_and_the_session_w
         gone.there = True
         assert await it.agent.prompt(session, "And now?", 30) == {"stopReason": "end_turn"}
         await ready(it, "gone")
+        await gone.listened_to()
 
 
 async def test_an_odd_tool_of_the_editors_is_left_out_and_the_others_stay(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 
 from support.client import AgentError, AgentProcess
+from support.waiting import Changes
 
 VERSION = "2026-07-28"
 ABOUT = "io.modelcontextprotocol/"
@@ -45,6 +46,8 @@ class EditorServer:
         self.agent: AgentProcess | None = None
         self._results = results or {}
         self._listening: dict[str, Mapping[str, Any]] = {}
+        self._acknowledged = Changes()
+        self._listeners = 0
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -64,6 +67,10 @@ class EditorServer:
         assert self.agent is not None
         message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
         await self.agent.notify("mcp/message", message)
+
+    async def listened_to(self) -> None:
+        """Wait until somebody listens, and knows that he does."""
+        await self._acknowledged.until(lambda: self._listeners > 0, 10, lambda: f"nobody listens to {self.name}")
 
     async def changed(self, name: str) -> None:
         """Tell who listens that a list has changed."""
@@ -115,6 +122,8 @@ class EditorServer:
                 "_meta": {f"{ABOUT}subscriptionId": request_id},
             }
             await self.says(request_id, "notifications/subscriptions/acknowledged", acknowledged)
+            self._listeners += 1
+            self._acknowledged.notify()
             await anyio.sleep_forever()
             raise AssertionError("it sleeps until it is cancelled")
         finally:
