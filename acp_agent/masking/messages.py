@@ -88,12 +88,12 @@ def _value(value: JsonValue, way: _Way, choices: Choices) -> JsonValue:
         case list():
             if not way.arguments:
                 return [_value(item, inner, choices) for item in value]
-            before = [None, *value[:-1]]
+            before = [None, *value]
             return [
                 way.short(mask_argument(item, last if isinstance(last, str) else None, way.secrets))
                 if isinstance(item, str) and not way.hidden
                 else _value(item, inner, choices)
-                for last, item in zip(before, value, strict=True)
+                for last, item in zip(before, value, strict=False)
             ]
         case dict():
             return _members(value, inner, choices)
