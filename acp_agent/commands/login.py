@@ -18,7 +18,8 @@ from acp_agent.config.keys import KeyStore
 from acp_agent.errors import AgentError, ConfigError, ModelError
 from acp_agent.llm.access import check_key
 from acp_agent.llm.making import Reach
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Place, Registry
+from acp_agent.llm.places import Place
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.llm.trying import try_key
 
 _LONGEST_KEY = 65_536
@@ -33,9 +34,9 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
     registry = Registry(settings, os.environ)
-    places = {place.name: place for place in registry.places()}
+    places = {place.name: place for place in registry.places.all()}
     name = arguments.provider or await _chosen(settings, places)
-    reach = registry.reach(name)
+    reach = registry.places.reach(name)
     if name not in places:
         raise AgentError(f"{name} plays a script and has no key.")
     place = places[name]

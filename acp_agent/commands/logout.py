@@ -39,7 +39,7 @@ def _variables() -> dict[str, str]:
     """Which keys the environment has, as far as the configuration can be read."""
     try:
         settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
-        places = Registry(settings, os.environ).places()
+        places = Registry(settings, os.environ).places.all()
     except ConfigError:
         return {}
     return {place.name: place.variable for place in places if place.variable is not None}

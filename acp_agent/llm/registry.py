@@ -12,20 +12,19 @@ import time
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
 
 import anyio
 
 from acp_agent.config.checks import unknown_provider
-from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings, is_model_name
+from acp_agent.config.settings import Settings, is_model_name
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm import probe
-from acp_agent.llm.access import check_base_url
-from acp_agent.llm.builtin import BASE_URLS, BUILT_IN
+from acp_agent.llm.builtin import BUILT_IN
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.lending import Lent, lent
 from acp_agent.llm.making import Reach, load_adapter, make_provider
+from acp_agent.llm.places import Places
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
 
@@ -57,37 +56,20 @@ class ResolvedModel:
     profile: ModelProfile
 
 
-@frozen
-class Place:
-    """Where a provider's requests go.
-
-    :ivar api: whose API it speaks.
-    :ivar base_url: None where the configuration lacks it.
-    :ivar keyed: whether it has to have a key.
-    :ivar enabled: False where the editor has turned it off.
-    :ivar variable: of the environment, with a key for it.
-    """
-
-    name: str
-    api: Literal["anthropic", "openai"]
-    base_url: str | None
-    keyed: bool
-    enabled: bool
-    variable: str | None
-
-
 class Registry:
     """All models that can be used.
 
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
     :param access: stored keys, and the editor's routes.
+    :ivar places: where they are asked.
     """
 
     def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess | None = None) -> None:
         self._settings = settings
         self._env = env
         self._access = access or ModelAccess()
+        self.places = Places(settings, env, self._access)
         self._providers: dict[str, tuple[Reach, Lent]] = {}
         self._retired: list[Lent] = []
         self._local: tuple[float, tuple[str, ...]] | None = None
@@ -96,42 +78,20 @@ class Registry:
         """What is another one when the providers are reached in another way; see `ModelAccess.version`."""
         return self._access.version()
 
-    def places(self) -> tuple[Place, ...]:
-        """Every provider that is asked over the network.
-
-        :raises ConfigError: a base URL in the environment is none.
-        """
-        return tuple(self._place(name) for name in self._names() if self._kind_of(name) != "scripted")
-
     async def unlock(self, model: str) -> None:
         """Have the key of a model's provider at hand, where it is the keyring's, and let go of providers that are
         reached in another way by now. To be done before `resolve`; a name that is none needs nothing."""
         provider = model.partition("/")[0]
-        if self._variable(provider) is None and self._access.route(provider) is None:
+        if self.places.variable(provider) is None and self._access.route(provider) is None:
             with suppress(ConfigError):  # `resolve` says so, where the key is needed
                 await self._access.fetch(provider)
         while self._retired:
             await self._retired.pop().retire()
 
-    def reach(self, provider: str) -> Reach:
-        """Where a provider is, and as whom it is asked.
-
-        :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or it has to
-            have a key, which none but the file of keys could have, and that cannot be understood.
-        """
-        if provider not in self._settings.providers and provider not in BUILT_IN:
-            known = ", ".join(self._names())
-            raise ConfigError(f"there is no provider {provider!r}; known are {known}. Others go under `providers`")
-        if self._access.is_disabled(provider):
-            raise ConfigError(
-                f"the editor has turned the provider {provider} off; choose another model, or turn it on there"
-            )
-        return self._reach(provider)
-
     def resolve(self, model: str) -> ResolvedModel:
         """The provider of `provider/model`.
 
-        :raises ConfigError: the name has another form; or see `reach`.
+        :raises ConfigError: the name has another form; or see `Places.reach`.
         """
         if not is_model_name(model):
             raise ConfigError(
@@ -145,7 +105,9 @@ class Registry:
 
         What models the provider has is not asked.
         """
-        return unknown_provider(model, self._names()) if is_model_name(model) else "a model is named `provider/model`"
+        if not is_model_name(model):
+            return "a model is named `provider/model`"
+        return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
         """What is known of `provider/model` without asking anybody, the user's corrections included."""
@@ -153,7 +115,7 @@ class Registry:
         known = profile(name)
         if provider not in _PRICED:
             known = replace(known, prices=None)
-        if self._kind_of(provider) != "openai-chat":
+        if self.places.kind(provider) != "openai-chat":
             known = replace(known, audio=False)
         known = known.with_settings(self._settings.models.get(model))
         return replace(
@@ -190,7 +152,7 @@ class Registry:
         if self._settings.model:
             return self._settings.model
         for name, built_in in BUILT_IN.items():
-            if built_in.offered and self._is_usable(name):
+            if built_in.offered and self.places.is_usable(name):
                 return f"{name}/{built_in.offered[0]}"
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
 
@@ -227,7 +189,7 @@ class Registry:
             models[default] = None
         models |= dict.fromkeys(self._settings.models)
         for name, built_in in BUILT_IN.items():
-            if built_in.offered and self._is_usable(name):
+            if built_in.offered and self.places.is_usable(name):
                 models |= dict.fromkeys(f"{name}/{model}" for model in built_in.offered)
         for name, provider in self._settings.providers.items():
             if provider.kind == "scripted" and provider.script is not None:
@@ -239,8 +201,8 @@ class Registry:
         """Load the adapter that a model's provider needs, without its SDK; run this in a thread. A name that is none
         needs nothing."""
         provider = model.partition("/")[0]
-        if provider in self._names():
-            load_adapter(self._kind_of(provider))
+        if provider in self.places.names():
+            load_adapter(self.places.kind(provider))
 
     async def prewarm(self, model: str) -> None:
         """Load what the model's provider needs for a call, except an SDK, in a worker thread.
@@ -269,7 +231,7 @@ class Registry:
         async def look(name: str, base_url: str) -> None:
             found[name] = await probe.list_models(base_url) or ()
 
-        servers = {name: url for name in self._names() if (url := self._local_url(name))}
+        servers = {name: url for name in self.places.names() if (url := self.places.local_url(name))}
         async with anyio.create_task_group() as tasks:
             for name, url in servers.items():
                 tasks.start_soon(look, name, url)
@@ -277,79 +239,8 @@ class Registry:
         self._local = (now, models)
         return models
 
-    def _local_url(self, name: str) -> str | None:
-        """Base URL of a server that wants no key, as local ones do."""
-        place = self._place(name)
-        local = self._kind_of(name) == "openai-chat" and not place.keyed and place.enabled
-        return place.base_url if local else None
-
-    def key_variables(self) -> dict[str, tuple[str, ...]]:
-        """By provider, the environment variables in which its key is looked for; none where it needs no key."""
-        return {name: self._variables(name) for name in self._names()}
-
-    def has_stored_key(self, provider: str) -> bool:
-        """Whether `acp-agent login` has stored one for it.
-
-        :raises ConfigError: the file of keys cannot be understood.
-        """
-        return self._access.has_key(provider)
-
-    def _names(self) -> list[str]:
-        return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))
-
-    def _kind_of(self, name: str) -> ProviderKind:
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        return (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")
-
-    def _place(self, name: str) -> Place:
-        route, kind = self._access.route(name), self._kind_of(name)
-        own = None if route is not None else self._base_url(name) or BASE_URLS.get(kind, ("", None))[1]
-        return Place(
-            name,
-            "anthropic" if kind == "anthropic" else "openai",
-            own if route is None else route.base_url,
-            bool(self._variables(name)),
-            not self._access.is_disabled(name),
-            self._variable(name),
-        )
-
-    def _is_usable(self, name: str) -> bool:
-        """Whether a provider that has to have a key can be asked, as far as is known here."""
-        if self._access.is_disabled(name):
-            return False
-        if self._access.route(name) or self._variable(name):
-            return True
-        try:
-            return self._access.has_key(name)
-        except ConfigError:  # the others can be asked all the same
-            return False
-
-    def _variables(self, name: str) -> tuple[str, ...]:
-        """Those that may hold its key."""
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        if settings is not None and settings.api_key_env:
-            return (settings.api_key_env,)
-        return built_in.keys if built_in else ()
-
-    def _variable(self, name: str) -> str | None:
-        """The first variable with a key in it."""
-        return next((each for each in self._variables(name) if self._value(each)), None)
-
-    def _value(self, variable: str) -> str | None:
-        """What it says, without the white space that copying leaves around a key; None where it says nothing."""
-        return self._env.get(variable, "").strip() or None
-
-    def _base_url(self, name: str) -> str | None:
-        """None leaves it to the SDK, or is wrong."""
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
-        if url is None and (found := BASE_URLS.get(self._kind_of(name))):
-            variable, default = found
-            return check_base_url(self._env.get(variable), variable, default)
-        return url
-
     def _provider(self, name: str) -> Lent:
-        reach, (made, provider) = self.reach(name), self._providers.get(name, (None, None))
+        reach, (made, provider) = self.places.reach(name), self._providers.get(name, (None, None))
         if provider is None or reach != made:
             if provider is not None:
                 self._retired.append(provider)
@@ -360,35 +251,3 @@ class Registry:
             provider = lent(make_provider(reach, profile_of))
             self._providers[name] = (reach, provider)
         return provider
-
-    def _reach(self, name: str) -> Reach:
-        settings = self._settings.providers.get(name) or ProviderSettings(name)
-        route, kind = self._access.route(name), self._kind_of(name)
-        if route is not None:
-            # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
-            hint = "the headers that the editor sends with its requests"
-            return Reach(name, kind, route.base_url, headers=route.headers, hint=hint, source="the editor's")
-        variables, found = self._variables(name), self._variable(name)
-        hint = found or " or ".join(variables) or "its headers"
-        stored: str | None = None
-        if found is None:
-            try:
-                stored = self._access.key(name)
-            except ConfigError:
-                if variables:
-                    raise
-                hint = f"{hint}, and the stored keys, which cannot be read (`acp-agent doctor` says why)"
-        token = self._value(found) if found in variables[1:] and kind == "anthropic" else None
-        return Reach(
-            name,
-            kind,
-            self._base_url(name),
-            key=stored or (self._value(found) if found and token is None else None),
-            token=token,
-            headers=settings.headers,
-            hint=f"the key that `acp-agent login {name}` has stored" if stored else hint,
-            source="stored" if stored else found or "none",
-            required=bool(variables),
-            ambient=kind == "anthropic" and name in BUILT_IN and not settings.api_key_env,
-            script=settings.script,
-        )

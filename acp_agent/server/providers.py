@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acp_agent.llm.registry import Place
+from acp_agent.llm.places import Place
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import results
 from acp_agent.session.accounts import shown_url

@@ -16,7 +16,8 @@ from acp_agent.errors import AgentError, ConfigError, InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.llm.access import is_base_url
 from acp_agent.llm.credentials import Route
-from acp_agent.llm.registry import Place, Registry
+from acp_agent.llm.places import Place
+from acp_agent.llm.registry import Registry
 from acp_agent.session.services import Services
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -74,7 +75,7 @@ class Accounts:
         try:
             registry = await self._registry()
             model = await registry.default_model()
-            places = registry.places()
+            places = registry.places.all()
             sources = {place.name: source for place in places if (source := self._source(place))}
         except ConfigError:
             return Standing("unknown")  # whoever opens a session is told what is wrong
@@ -105,7 +106,7 @@ class Accounts:
         :raises ConfigError: the user's configuration is wrong.
         """
         registry = await self._registry()
-        return tuple(place for place in registry.places() if place.base_url is not None)
+        return tuple(place for place in registry.places.all() if place.base_url is not None)
 
     async def set_route(self, name: str, api: str, base_url: str, headers: Mapping[str, str]) -> None:
         """Send a provider's requests to this address, in place of all that was said of it before, until the process
@@ -114,7 +115,7 @@ class Accounts:
         :param api: whose API is spoken there.
         :raises InvalidParamsError: there is no such provider, it speaks another API, or what was given cannot be used.
         """
-        known = {place.name: place for place in (await self._registry()).places()}
+        known = {place.name: place for place in (await self._registry()).places.all()}
         place = known.get(name)
         if place is None:
             raise InvalidParamsError(f"providerId: there is no provider {name[:100]!r}; known are {', '.join(known)}.")
@@ -131,7 +132,7 @@ class Accounts:
 
     async def disable(self, name: str) -> None:
         """Ask a provider nothing any more; one that there is not is none to be asked anyway."""
-        if any(place.name == name for place in (await self._registry()).places()):
+        if any(place.name == name for place in (await self._registry()).places.all()):
             self._access.set_route(name, None)
 
     async def _registry(self) -> Registry:

@@ -30,11 +30,11 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
     missing: list[str] = []
     readable = True
     try:
-        registry.has_stored_key("")
+        registry.places.has_stored_key("")
     except ConfigError as error:
         readable = False
         yield Finding("fail", "keys", str(error))
-    for provider, variables in registry.key_variables().items():
+    for provider, variables in registry.places.key_variables().items():
         found = next((name for name in variables if env.get(name, "").strip()), None)
         if found is not None:
             try:
@@ -42,7 +42,7 @@ def check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -
                 yield Finding("ok", "keys", f"{provider}: {found} is set.")
             except AgentError as error:
                 yield Finding("fail", "keys", str(error))
-        elif readable and registry.has_stored_key(provider):
+        elif readable and registry.places.has_stored_key(provider):
             yield Finding("ok", "keys", f"{provider}: a key is stored.")
         elif variables and provider in wanted and readable:
             names = " or ".join(variables)
