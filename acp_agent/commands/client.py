@@ -43,24 +43,16 @@ def plan_lines(entries: Iterable[PlanEntry]) -> list[str]:
     return [f"{_MARKS.get(entry.status, '·')} {entry.content}" for entry in entries]
 
 
-class TerminalClient:
-    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
+class LocalClient:
+    """What every `SessionClient` at a terminal has: this machine's disk and processes, and a person who types.
 
-    Nothing of it is obeyed by a terminal; what goes into a file or another program is the model's own text.
-
-    :ivar compaction_failed: a compaction that was asked for did not happen.
+    :param questions: how that person is asked.
     """
 
-    def __init__(self) -> None:
-        self._safe = safe_for(os.environ)
+    def __init__(self, questions: Questions) -> None:
         self._files = LocalFiles()
         self._commands = LocalCommands()
-        self._questions = TerminalQuestions(self._aside)
-        self._activity = Activity()
-        self._running: dict[str, str] = {}
-        self._message = ""
-        self._by_hand = False
-        self.compaction_failed = False
+        self._questions = questions
 
     @property
     def files(self) -> FileAccess:
@@ -86,6 +78,24 @@ class TerminalClient:
     def mcp_channel(self) -> None:
         """It is no MCP server."""
         return None
+
+
+class TerminalClient(LocalClient):
+    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
+
+    Nothing of it is obeyed by a terminal; what goes into a file or another program is the model's own text.
+
+    :ivar compaction_failed: a compaction that was asked for did not happen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(TerminalQuestions(self._aside))
+        self._safe = safe_for(os.environ)
+        self._activity = Activity()
+        self._running: dict[str, str] = {}
+        self._message = ""
+        self._by_hand = False
+        self.compaction_failed = False
 
     async def show(self, update: Update) -> None:
         """Print what a person wants to read, and show what is waited for."""

@@ -11,7 +11,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.commands.chat.changes import change_lines
 from acp_agent.commands.chat.flowing import Flow
-from acp_agent.commands.client import WAITING, plan_lines
+from acp_agent.commands.client import WAITING, LocalClient, plan_lines
 from acp_agent.commands.opening import REFUSED
 from acp_agent.commands.questions import TerminalQuestions
 from acp_agent.conversation.events import CallView
@@ -20,10 +20,6 @@ from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure
 from acp_agent.server.asking import permission_options
 from acp_agent.session.client import TrustQuestion
-from acp_agent.tools.environment import CommandRunner, FileAccess
-from acp_agent.tools.forms import Questions
-from acp_agent.tools.local_commands import LocalCommands
-from acp_agent.tools.local_files import LocalFiles
 from acp_agent.tools.text import one_line
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import (
@@ -73,7 +69,7 @@ _ENDS = {
 _log = logging.getLogger(__name__)
 
 
-class ChatClient:
+class ChatClient(LocalClient):
     """`SessionClient` for a person in a conversation.
 
     :param cwd: absolute path; files below it are shown relative to it.
@@ -87,12 +83,10 @@ class ChatClient:
     """
 
     def __init__(self, desk: Desk, cwd: str, changed: Callable[[UsageUpdated | None], object]) -> None:
+        super().__init__(TerminalQuestions(lambda text: self._line("question", text), self._typed))
         self._desk = desk
         self._cwd = cwd
         self._changed = changed
-        self._files = LocalFiles()
-        self._commands = LocalCommands()
-        self._questions = TerminalQuestions(lambda text: self._line("question", text), self._typed)
         self._flow = Flow(get_cwidth)
         self._flowing = ""
         self._style = ""
@@ -104,31 +98,6 @@ class ChatClient:
         self.cancelling = False
         self.done = False
         self.recording: deque[list[Update]] | None = None
-
-    @property
-    def files(self) -> FileAccess:
-        """The disk."""
-        return self._files
-
-    @property
-    def commands(self) -> CommandRunner:
-        """Local processes."""
-        return self._commands
-
-    @property
-    def questions(self) -> Questions:
-        """What a person types."""
-        return self._questions
-
-    @property
-    def shows_notices(self) -> bool:
-        """It prints them."""
-        return True
-
-    @property
-    def mcp_channel(self) -> None:
-        """It is no MCP server."""
-        return None
 
     async def show(self, update: Update) -> None:
         """Print it, and keep what stays below as it is by now."""
