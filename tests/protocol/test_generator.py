@@ -26,7 +26,8 @@ def generate(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def copy(tmp_path: Path) -> Path:
     """A copy of the generator and of what it owns."""
     (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "generate_protocol.py", tmp_path / ".ci")
+    for module in (ROOT / ".ci").glob("*protocol*.py"):
+        shutil.copy(module, tmp_path / ".ci")
     shutil.copytree(ROOT / ROOMS, tmp_path / ROOMS, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
