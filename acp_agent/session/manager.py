@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,9 +16,10 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionConflictError
+from acp_agent.errors import SessionClosedError, SessionConflictError
 from acp_agent.session.accounts import Accounts
 from acp_agent.session.client import SessionClient
+from acp_agent.session.directories import existing_directories, named_directories
 from acp_agent.session.forking import fork_session
 from acp_agent.session.host import SessionHost, Source
 from acp_agent.session.instructions import read_instructions
@@ -29,17 +29,18 @@ from acp_agent.session.services import Services
 from acp_agent.session.session import Session
 from acp_agent.session.titles import given_title
 from acp_agent.session.transcript import remove_transcript
+from acp_agent.shielding import to_its_end
 from acp_agent.storage.store import ArchiveFilter, SessionPage, SessionStore
 
 PREWARM_SECONDS = 1.0
 """Calm after a session was opened before more is loaded: it must not slow down the opening itself."""
 
 CLOSING_SECONDS = 5.0
-"""How long a session may still take to close, and to open again, once nobody waits for it any more."""
+"""How long a session may still take to close, and to open again, once nobody waits for it any more: one that is half
+closed works on, and nobody finds it."""
 
 _TITLE_TRIES = 20
 
-T = TypeVar("T")
 Status: TypeAlias = Literal["open", "saved"]
 """A session is open in this process, or it is stored and can be opened."""
 ClientFor: TypeAlias = Callable[[str], SessionClient]
@@ -73,7 +74,7 @@ class SessionManager:
         :raises InvalidParamsError: a path is relative, or no directory.
         :raises ConfigError: the settings for this directory are wrong.
         """
-        directories = _existing(cwd, additional)
+        directories = existing_directories(cwd, additional)
         settings = self._services.settings(directories[0])
         session_id = new_id("sess")
         started = SessionStarted(
@@ -104,7 +105,7 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         :raises InvalidParamsError: a path is relative.
         """
-        directories = _directories(cwd, additional)
+        directories = named_directories(cwd, additional)
 
         async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
@@ -113,7 +114,7 @@ class SessionManager:
             host = await self._host(session_id, client(session_id), directories, None, source, mcp_servers)
             return self._start(host)
 
-        return await _to_its_end(reopened)
+        return await to_its_end(reopened, CLOSING_SECONDS)
 
     async def fork(
         self,
@@ -131,7 +132,7 @@ class SessionManager:
         :raises InvalidParamsError: a path is relative, or no directory; or there is no such entry or message.
         :raises ConfigError: the settings for this directory are wrong.
         """
-        services, directories = self._services, _existing(cwd, additional)
+        services, directories = self._services, existing_directories(cwd, additional)
         services.settings(directories[0])
         paths = [str(path) for path in directories]
         made = await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:])
@@ -200,7 +201,7 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        await _to_its_end(partial(self._close_if_open, session_id, "close"))
+        await to_its_end(partial(self._close_if_open, session_id, "close"), CLOSING_SECONDS)
         await self._services.store.archive(session_id, archived=True)
 
     async def unarchive(self, session_id: str) -> None:
@@ -217,11 +218,11 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self.get(session_id)
-        await _to_its_end(partial(self._close_if_open, session_id, "close"))
+        await to_its_end(partial(self._close_if_open, session_id, "close"), CLOSING_SECONDS)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good; an unknown one is no error."""
-        await _to_its_end(partial(self._close_if_open, session_id, "delete"))
+        await to_its_end(partial(self._close_if_open, session_id, "delete"), CLOSING_SECONDS)
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
         remove_originals(self._services.home, session_id)
@@ -286,34 +287,6 @@ async def _prewarm(session: Session) -> None:
         _log.exception("could not prepare the model of %s", session.session_id)
 
 
-async def _to_its_end(work: Callable[[], Awaitable[T]]) -> T:
-    """Do what must not be left half done: half a closing leaves a session that nobody finds and that works on. A cancel
-    waits for the end, but not for ever: a disk may hang."""
-    done: list[T] = []
-    failure: Exception | None = None
-    scope = anyio.CancelScope(shield=True)
-    ended = anyio.Event()
-
-    async def run() -> None:
-        nonlocal failure
-        with scope:
-            try:
-                done.append(await work())
-            except Exception as error:  # raised below, outside of the task group
-                failure = error
-        ended.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        try:
-            await ended.wait()
-        finally:
-            scope.deadline = anyio.current_time() + CLOSING_SECONDS
-    if failure is not None:
-        raise failure
-    return done[0]
-
-
 async def _stored_title(store: SessionStore, session_id: str, title: str) -> None:
     """Give a session that is not open here its title, also while another process goes on with it."""
     for _ in range(_TITLE_TRIES):
@@ -325,37 +298,3 @@ async def _stored_title(store: SessionStore, session_id: str, title: str) -> Non
     raise SessionConflictError(
         f"Another process is working on session {session_id!r}. Set its title again in a moment."
     )
-
-
-def _directories(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
-    return _directory("cwd", cwd), *(_directory("additionalDirectories", path) for path in additional)
-
-
-def _existing(cwd: str, additional: Sequence[str]) -> tuple[Path, ...]:
-    directories = _directories(cwd, additional)
-    if not _is_directory(directories[0]):
-        raise InvalidParamsError(f"cwd: {cwd} is not a directory. Open the session in one that exists.")
-    for path in directories[1:]:
-        if not _is_directory(path):
-            raise InvalidParamsError(f"additionalDirectories: {path} is not a directory. Name those that exist.")
-    return directories
-
-
-def _directory(param: str, path: str) -> Path:
-    if not Path(path).is_absolute():
-        raise InvalidParamsError(f"{param}: {path!r} is not an absolute path. Send the directory's full path.")
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidParamsError(f"{param}: {path[:100]!r} is no path that can be opened ({reason}).") from error
-    return Path(path)
-
-
-def _is_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # its name is too long, or a parent may not be looked into
-        return False

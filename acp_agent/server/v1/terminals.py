@@ -13,6 +13,7 @@ from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
 from acp_agent.server.v1.files import Asking
+from acp_agent.shielding import to_its_end
 from acp_agent.tools.environment import CommandResult
 
 ANSWER_SECONDS = 10.0
@@ -62,31 +63,15 @@ class EditorTerminals:
         params = requests.create_terminal(
             self._session_id, shell, args=("-c", command), cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
         )
-        asking = anyio.CancelScope(shield=True)
-        failure: Exception | None = None
 
         async def ask() -> None:
-            nonlocal failure
             from acp_agent.protocol.v1 import CreateTerminalResponse
             from acp_agent.protocol.wire import parse_result
 
-            with asking:
-                try:
-                    created = await self._ask(methods.TERMINAL_CREATE, params)
-                    terminal.id = parse_result(CreateTerminalResponse, created, methods.TERMINAL_CREATE).terminal_id
-                except Exception as error:  # raised below, outside of the task group
-                    failure = error
-            answered.set()
+            created = await self._ask(methods.TERMINAL_CREATE, params)
+            terminal.id = parse_result(CreateTerminalResponse, created, methods.TERMINAL_CREATE).terminal_id
 
-        answered = anyio.Event()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            try:
-                await answered.wait()
-            finally:
-                asking.deadline = anyio.current_time() + CLEAN_UP_SECONDS
-        if failure:
-            raise failure
+        await to_its_end(ask, CLEAN_UP_SECONDS)
 
     async def _wait(self, terminal_id: str, timeout: float) -> CommandResult:
         from acp_agent.protocol.v1 import TerminalOutputResponse, WaitForTerminalExitResponse
