@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.triggers import ended_for_want_of_room
@@ -34,6 +33,7 @@ from acp_agent.session.options import session_options
 from acp_agent.session.originals import SessionOriginals
 from acp_agent.session.permissions import SessionPermissions
 from acp_agent.session.recipes import SessionRecipes
+from acp_agent.session.renewing import Renewing
 from acp_agent.session.requests import SessionRequests
 from acp_agent.session.run_settings import RunSettings
 from acp_agent.session.services import Services
@@ -43,7 +43,7 @@ from acp_agent.tools.environment import Environment
 from acp_agent.tools.registry import ToolRegistry, question_tools
 from acp_agent.tools.tool import Outcome
 from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import Option, OptionsUpdated, Update, UsageUpdated
+from acp_agent.turn.updates import Option, Update, UsageUpdated
 
 if TYPE_CHECKING:
     from acp_agent.llm.registry import Registry
@@ -63,6 +63,7 @@ class SessionHost:
     :ivar source: how the session was opened.
     :ivar requests: makes and measures its requests.
     :ivar run: what the running recipe sets.
+    :ivar renewing: takes its settings anew.
     :ivar trust: what of its project may run.
     :ivar telling: what the user is told beside the conversation.
     :ivar permissions: what its user need not be asked again.
@@ -109,8 +110,7 @@ class SessionHost:
         self.trace: Mapping[str, str] = {}
         self._tasks: TaskGroup | None = None
         self._silent = False
-        self._doubted = False
-        self._version = self.models.version()
+        self.renewing = Renewing(self, services.settings, self._directories[0])
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Do what is done in the background in this task group, which ends with the session."""
@@ -304,31 +304,16 @@ class SessionHost:
 
     # --- what is read from the disk ---
 
-    def doubt_settings(self) -> None:
-        """A turn failed for what the user may mend in a file: the next one reads the settings anew."""
-        self._doubted = True
-
-    async def renew_settings(self) -> None:
-        """Take the settings as they are on the disk now, with models made of them, where they were doubted. Without
-        doubt, show what may be chosen where the providers are reached in another way than at the last turn.
-
-        :raises ConfigError: they are wrong. They stay in doubt, and all is as it was.
-        """
-        former_version, self._version = self._version, self.models.version()
-        if not self._doubted:
-            if self._version != former_version:
-                await self.show(OptionsUpdated(await self.options()))
-            return
-        settings = await anyio.to_thread.run_sync(self._services.settings, self._directories[0])
+    async def work_with(self, settings: Settings) -> None:
+        """Go on with other settings, and with models made of them."""
         await self.give_up()
         # It knows the models by which it was asked last, and what has failed with them.
         self.__dict__.pop("compaction", None)
         former, self.models = self.models, self._made_models(self._services.models(settings))
-        self.settings, self.requests.asked, self._doubted = settings, None, False
+        self.settings, self.requests.asked = settings, None
         if self._tasks is not None:
             self.models.run_in(self._tasks)
         await former.aclose()
-        await self.show(OptionsUpdated(await self.options()))
 
     def _made_models(self, registry: Registry) -> SessionModels:
         return SessionModels(registry, resolver=self.attachments)

@@ -105,7 +105,7 @@ class SessionTurns:
             raise await self._left_out(error, newest) from error
         except AgentError as error:
             if isinstance(error, ModelAuthError | ConfigError):
-                self._host.doubt_settings()
+                self._host.renewing.doubt()
             await self._close_turn("error", str(error))
             raise
         except Exception as error:
@@ -123,7 +123,7 @@ class SessionTurns:
     async def _run(self, parts: tuple[UserPart, ...]) -> StopReason:
         host = self._host
         try:
-            await host.renew_settings()
+            await host.renewing.renew()
             host.compaction.automatic.begin_turn()
             await host.models.begin_turn()
             host.recipes.doubt()
