@@ -240,7 +240,7 @@ def _prompts(server: SessionServer) -> dict[str, OfferedPrompt]:
     from acp_agent.tools.mcp_names import command_part
 
     found: dict[str, OfferedPrompt] = {}
-    for prompt in {prompt.name: prompt for prompt in server.offer.prompts}.values():
+    for prompt in {prompt.name: prompt for prompt in server.offering.last.prompts}.values():
         part = plain = command_part(prompt.name)
         number = 1
         while part in found:
@@ -251,7 +251,7 @@ def _prompts(server: SessionServer) -> dict[str, OfferedPrompt]:
 
 
 def _uris(server: SessionServer) -> set[str]:
-    return {resource.uri for resource in server.offer.resources}
+    return {resource.uri for resource in server.offering.last.resources}
 
 
 def _uri(server: SessionServer, text: str) -> str:

@@ -26,11 +26,11 @@ from acp_agent.logfile import log_failure
 from acp_agent.masking.texts import mask
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
-from acp_agent.tools.mcp_offer import Answer, ListName, Offer, PromptMessage
+from acp_agent.tools.mcp_offer import Answer, PromptMessage
+from acp_agent.tools.mcp_offering import Offering
 from acp_agent.tools.mcp_stdio import server_environment, server_process
-from acp_agent.tools.mcp_tools import McpTool, tools_of
 from acp_agent.tools.mcp_variables import secrets, with_values
-from acp_agent.tools.text import counted, digest, one_line
+from acp_agent.tools.text import digest, one_line
 
 if TYPE_CHECKING:
     from acp_agent.tools.mcp import Connection, Mode
@@ -46,8 +46,6 @@ STABLE_SECONDS = 60.0
 CALL_PATIENCE = 10.0
 """How long a call waits for a server that is being started again."""
 CLOSE_SECONDS = 1.0
-_TOGETHER_SECONDS = 0.05
-"""Changes that come so soon after each other are one."""
 _DIGITS = 12
 """Of SHA-256, in hexadecimal: a person reads them."""
 
@@ -78,8 +76,7 @@ class SessionServer:
     :param short: its part in the names of its tools and prompts.
     :param tell: tells the user a sentence.
     :param changed: called when it offers something else than before.
-    :ivar offer: what it offered last, also while it is away.
-    :ivar tools: its tools, likewise.
+    :ivar offering: what it offered last, also while it is away.
     :ivar reason: why it is not there.
     """
 
@@ -97,15 +94,13 @@ class SessionServer:
         self._tell = tell
         self._changed = changed
         self.state: State = "starting"
-        self.offer = Offer()
-        self.tools: tuple[McpTool, ...] = ()
+        self.offering = Offering(self, short, self._masked, tell)
         self.reason = ""
         self._connection: Connection | None = None
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
         self._scope = anyio.CancelScope()
         self._turned = anyio.Event()
         self._wanted = anyio.Event()
-        self._stale = anyio.Event()
         self._closing = anyio.Event()
         self._told = ""
 
@@ -280,16 +275,15 @@ class SessionServer:
                         process,
                         place.roots,
                         mode,
-                        self._hear,
+                        self.offering.hear,
                         elicits=place.elicits,
                         channel=place.channel,
                     )
                 )
-                self._stale = anyio.Event()
-                await self._take(await connection.offer())
+                await self.offering.take(connection)
                 self._connection, self._told = connection, ""
                 scope.deadline = math.inf
-                self._log_ready()
+                _log.info("the MCP server %s is ready: %s", self.name, self.offering.counts())
                 self._turn("ready")
                 self._changed()
                 await self._stay(connection)
@@ -307,42 +301,11 @@ class SessionServer:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end_with, connection.lost)
             tasks.start_soon(end_with, self._closing)
-            tasks.start_soon(connection.listen, self._hear)
-            tasks.start_soon(self._follow, connection)
+            tasks.start_soon(connection.listen, self.offering.hear)
+            tasks.start_soon(self.offering.follow, connection, self._place.start_seconds, self._changed)
             await over.wait()
             tasks.cancel_scope.cancel()
         self._connection = None
-
-    async def _follow(self, connection: Connection) -> None:
-        """List again what it says to have changed."""
-        while True:
-            await self._stale.wait()
-            await anyio.sleep(_TOGETHER_SECONDS)
-            self._stale = anyio.Event()
-            try:
-                with anyio.move_on_after(self._place.start_seconds):
-                    await self._take(await connection.offer())
-                    self._changed()
-            except ToolError as error:
-                _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, error)
-
-    def _hear(self, changed: ListName) -> None:
-        self._stale.set()
-
-    async def _take(self, offer: Offer) -> None:
-        if offer != self.offer:
-            for fault in (self._masked(fault) for fault in offer.faults if fault not in self.offer.faults):
-                _log.warning("of the MCP server %s: %s", self.name, fault)
-                await self._tell(sentence(ToolError(f"Of the MCP server {self.name!r}: {fault}")))
-            self.offer = offer
-            self.tools = tools_of(self, self.short, offer.tools)
-            if left_out := len({tool.name for tool in offer.tools}) - len(self.tools):
-                _log.warning("%s of the MCP server %s left out: no model could call it", left_out, self.name)
-
-    def _log_ready(self) -> None:
-        offer = self.offer
-        counts = (counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt"))
-        _log.info("the MCP server %s is ready: %s", self.name, ", ".join(counts))
 
     def _turn(self, state: State) -> None:
         self.state = state

@@ -55,7 +55,7 @@ class SessionServers:
     @property
     def tools(self) -> tuple[McpTool, ...]:
         """The tools of all, also of those that are away for the moment."""
-        return tuple(tool for server in self.all for tool in server.tools)
+        return tuple(tool for server in self.all for tool in server.offering.tools)
 
     async def aclose(self) -> None:
         """Let all of them end, and wait for that."""
