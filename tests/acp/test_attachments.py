@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from support.client import AgentError
@@ -232,13 +233,13 @@ async def test_a_broken_image_that_is_in_the_log_already_is_left_out_with_a_line
 
 
 SLOW_PILLOW = """
-import pathlib, time
+import pathlib
 FOLDER = pathlib.Path(__file__).parent.parent
 def open(*given, **named):
-    with (FOLDER / "opened").open("a") as file:
+    with (FOLDER / "calls").open("a") as file:
         file.write("x")
-    while not (FOLDER / "go").exists():
-        time.sleep(0.01)
+    (FOLDER / "opened").write_text("yes")
+    (FOLDER / "go").read_text()
     raise OSError
 """
 
@@ -248,19 +249,21 @@ async def test_a_cancel_does_not_wait_for_an_image_and_what_is_made_of_it_is_mad
     (slow / "PIL").mkdir(parents=True)
     (slow / "PIL" / "__init__.py").touch()
     (slow / "PIL" / "Image.py").write_text(SLOW_PILLOW)
+    os.mkfifo(slow / "opened")
+    os.mkfifo(slow / "go")
     program = {"argv": (sys.executable, "-m", "acp_agent"), "env": {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}}
     async with stage(tmp_path, Reply("Gone on."), dialect="anthropic", **program) as it:
         prompt = await it.agent.start_prompt(it.session, [text("Look: "), IMAGE])
         with anyio.fail_after(20):
-            while not (slow / "opened").exists():  # noqa: ASYNC110 - a file
-                await anyio.sleep(0.01)
+            await anyio.to_thread.run_sync((slow / "opened").read_text, abandon_on_cancel=True)
         await it.agent.cancel(it.session)
         assert await prompt.result() == {"stopReason": "cancelled"}
         again = await it.agent.start_prompt(it.session, [text("Look: "), IMAGE])
-        (slow / "go").touch()
+        with anyio.fail_after(20):
+            await anyio.to_thread.run_sync((slow / "go").write_text, "yes", abandon_on_cancel=True)
         with pytest.raises(AgentError, match="it is damaged"):
             await again.result()
-        assert (slow / "opened").read_text() == "x"
+        assert (slow / "calls").read_text() == "x"
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
