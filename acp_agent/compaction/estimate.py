@@ -63,8 +63,13 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:
     """Tokens of what stands before the messages."""
+    return estimate_text(system) + estimate_tools(tools)
+
+
+def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
+    """Tokens of what the model is told of the tools."""
     schemas = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema)) for tool in tools)
-    return estimate_text(system) + -(-schemas // CHARACTERS_PER_TOKEN)
+    return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
 def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
+from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
 from acp_agent.compaction.triggers import SURE_SHARE
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from acp_agent.session.models import ActiveModel
 from acp_agent.tools.registry import ToolRegistry
@@ -25,6 +26,15 @@ LIKELY = (0.6, 1.4)
 """Shares of the usable window between which a wrong estimate would decide wrongly."""
 
 
+@frozen
+class _Defined:
+    """What the model is told of these tools, and an estimate of its tokens."""
+
+    tools: ToolRegistry
+    definitions: tuple[ToolDefinition, ...]
+    tokens: int
+
+
 class SessionRequests:
     """Makes and measures the requests of one session.
 
@@ -35,21 +45,25 @@ class SessionRequests:
     def __init__(self, host: SessionHost) -> None:
         self._host = host
         self.asked: ActiveModel | None = None
-        self._defined: tuple[ToolRegistry, tuple[ToolDefinition, ...]] | None = None
+        self._defined: _Defined | None = None
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What the model is told of the tools: of all of them, whatever may run."""
+        return self._told.definitions
+
+    @property
+    def _told(self) -> _Defined:
         # Made with the first request: their schemas take longer than all else of a new session.
         tools = self._host.tools
-        if self._defined is None or self._defined[0] is not tools:
-            told = (ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
-            self._defined = (tools, tuple(told))
-        return self._defined[1]
+        if self._defined is None or self._defined.tools is not tools:
+            told = tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools)
+            self._defined = _Defined(tools, told, estimate_tools(told))
+        return self._defined
 
     def prefix_tokens(self) -> int:
         """Estimate of what stands before the messages."""
-        return estimate_prefix(self._host.context.instructions, self.definitions)
+        return estimate_text(self._host.context.instructions) + self._told.tokens
 
     def next(self, active: ActiveModel) -> ModelRequest:
         """The live request, which is sent to this model."""
