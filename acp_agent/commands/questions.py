@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from acp_agent.commands.asking import is_somebody_here, typed
 from acp_agent.conversation.messages import JsonValue
@@ -85,9 +85,10 @@ class TerminalQuestions:
             self._say(f"  {asked.description}")
         for number, choice in enumerate(asked.choices, 1):
             self._say(f"  {number}. {choice.title}{f': {choice.description}' if choice.description else ''}")
-        optional = "" if asked.required and asked.default is None else " (or nothing)"
+        optional = "" if asked.required and asked.default is None else "(or nothing)"
+        hint = " ".join(filter(None, (_HINTS.get(asked.kind), optional)))
         while True:
-            line = await self._typed(f"  {_HINTS.get(asked.kind, '')}{optional}> ")
+            line = await self._typed(f"  {hint}> ")
             if line is None:
                 return None
             value = _value(asked, line)
@@ -101,15 +102,21 @@ class TerminalQuestions:
             return value
 
 
-_HINTS = {"choice": "number", "choices": "numbers", "boolean": "[y]es, [n]o", "number": "number", "integer": "number"}
+_HINTS = {
+    "choice": "number or name",
+    "choices": "numbers or names",
+    "boolean": "[y]es, [n]o",
+    "number": "number",
+    "integer": "number",
+}
 
 
 def _value(asked: FormField, line: str) -> JsonValue:
     match asked.kind:
         case "choice":
-            return _chosen(asked, line)
+            return _chosen(asked, line) or line
         case "choices":
-            return [_chosen(asked, word) for word in line.replace(",", " ").split()]
+            return [*dict.fromkeys(_all_chosen(asked, line))]
         case "boolean":
             return _YES.get(line.lower(), line)
         case "number" | "integer":
@@ -125,7 +132,22 @@ def _plain(value: Value) -> JsonValue:
     return [*value] if isinstance(value, tuple) else value
 
 
-def _chosen(asked: FormField, word: str) -> str:
-    if word.isdecimal() and 0 < int(word) <= len(asked.choices):
-        return asked.choices[int(word) - 1].value
-    return word
+def _chosen(asked: FormField, typed: str) -> str | None:
+    """The value of the choice with this number, or with this name, where case decides between two of one name."""
+    if typed.isdecimal() and 0 < int(typed) <= len(asked.choices):
+        return asked.choices[int(typed) - 1].value
+    folded = [choice for choice in asked.choices if choice.title.casefold() == typed.casefold()]
+    exact = [choice for choice in folded if choice.title == typed]
+    return next((choice.value for choice in exact or folded), None)
+
+
+def _all_chosen(asked: FormField, line: str) -> Iterator[str]:
+    """Values of the choices in a line, and what is none; between them a comma, or a blank where no name has one."""
+    if (one := _chosen(asked, line)) is not None:
+        yield one
+        return
+    for part in filter(None, map(str.strip, line.split(","))):
+        if (one := _chosen(asked, part)) is not None:
+            yield one
+        else:
+            yield from (_chosen(asked, word) or word for word in part.split())

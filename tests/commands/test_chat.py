@@ -245,7 +245,7 @@ async def test_what_was_being_typed_is_there_again_after_a_question_of_the_model
                 await person.until("> my next")
                 hold.set()
                 await person.until("2. Mend")
-                await person.until("number>")
+                await person.until("number or name>")
                 await person.until_gone("> my next")
                 person.type(f"2{ENTER}")
                 await person.until("So be it.")

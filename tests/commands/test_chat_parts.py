@@ -115,6 +115,8 @@ def test_the_meter_says_how_full_it_is_where_it_is_compacted_what_it_cost_and_wh
         "27% · ask",
         "27%",
     ]
+    for nothing in (Meter(None, 128_000, 95_000), Meter(0, 128_000, 95_000)):
+        assert meter_text(nothing, 200, len) == "context empty · no model"
     off = Meter(999_999, 1_048_576, None, None, "", "plan")
     assert meter_text(off, 200, len) == "1M of 1.05M tokens (95%), no automatic compaction · no model · plan"
 

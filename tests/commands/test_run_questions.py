@@ -151,10 +151,10 @@ async def test_what_the_model_asks_is_typed_and_not_offered_where_nobody_can(tmp
         async with at_a_terminal(tmp_path, "run", "Ask me.", env=server.env()) as person:
             with anyio.fail_after(40):
                 await person.until("2. Mend")
-                await person.until("number>")
+                await person.until("number or name>")
                 person.type("7\n")
                 await person.until("is none of its choices")
-                await person.until("number>", times=2)
+                await person.until("number or name>", times=2)
                 person.type("2\n")
                 await person.until("What name?")
                 person.type("Ada\n")

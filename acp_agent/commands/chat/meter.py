@@ -9,7 +9,7 @@ from acp_agent.frozen import frozen
 
 @frozen
 class Meter:
-    """:ivar used: tokens of the context; None where nobody has counted yet.
+    """:ivar used: tokens of the context; None where nobody has counted yet, and 0 where there was nothing to count.
     :ivar window: of the model, in tokens.
     :ivar threshold: tokens from which on it is compacted by itself; None where it is not.
     :ivar cost: US dollars so far; None where that is not known.
@@ -51,7 +51,7 @@ def _forms(meter: Meter) -> Iterator[str]:
 
 
 def _filling(meter: Meter) -> tuple[str, str, str]:
-    if meter.used is None or meter.window <= 0:
+    if not meter.used or meter.window <= 0:
         return "context empty", "context empty", "empty"
     share = f"{meter.used / meter.window:.0%}"
     brief = f"{_short(meter.used)} of {_short(meter.window)} tokens ({share})"
