@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -11,7 +13,7 @@ import pytest
 
 from support.compactions import messages
 from support.models import Reply, ToolCall, model_server
-from support.screens import CTRL_C, CTRL_D, leaves, sends, watching
+from support.screens import CTRL_C, CTRL_D, UP, leaves, sends, watching
 from support.terminal import run_command
 
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
@@ -120,6 +122,34 @@ async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: P
                 person.type(CTRL_D)
                 assert await person.ended() == 0
         assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
+
+
+MISPLACED: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "device": lambda path: path.symlink_to("/dev/tty"),
+    "forbidden": lambda path: path.write_text('"Before."\n') and path.chmod(0),
+}
+
+
+@pytest.mark.parametrize("kind", MISPLACED)
+async def test_where_what_is_typed_cannot_be_kept_that_is_said_and_the_conversation_goes_on(
+    tmp_path: Path, kind: str
+) -> None:
+    if kind == "forbidden" and os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (tmp_path / "state").mkdir(mode=0o700)
+    MISPLACED[kind](tmp_path / "state" / "chat_history")
+    async with model_server([Reply("Here.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env(), columns=200) as person:
+                await person.until(READY)
+                assert "What you type is not kept" in person.text
+                assert str(tmp_path / "state" / "chat_history") in person.text.replace("\n", "")
+                person.type(UP)
+                await sends(person, "Are you there?")
+                await person.until("Here.")
+                await leaves(person)
 
 
 async def test_without_a_terminal_the_way_to_ask_is_said(tmp_path: Path) -> None:

@@ -49,13 +49,14 @@ class Conversation:
         self._meter = Meter()
         self._session: Session | None = None
         self._leaving = False
+        self._history = HistoryFile(home)
         self._desk = Desk(
             entered=self._entered,
             interrupted=self._interrupted,
             next_mode=lambda: tasks.start_soon(self._next_mode),
             candidates=self._candidates,
             meter=lambda columns: meter_text(self._meter, columns, get_cwidth),
-            history=HistoryFile(home),
+            history=self._history,
             safe=safe_for(env),
         )
         self.client = ChatClient(self._desk, str(cwd), lambda usage: tasks.start_soon(self._measure, usage))
@@ -72,6 +73,8 @@ class Conversation:
         await self._measure(None)
         await session.show_offers()
         manager.prewarm(session)
+        if trouble := self._history.trouble():
+            self.client.print(Notice("warning", trouble))
         self._desk.lines([[("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")]])
         self._desk.prompt()
         self._tasks.start_soon(self._desk.tick)

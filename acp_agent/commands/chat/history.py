@@ -5,9 +5,12 @@ JSON, since a text may have any line end in it. A line that cannot be read is le
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 FILE = "chat_history"
@@ -42,10 +45,24 @@ class HistoryFile:
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
+    def trouble(self) -> str | None:
+        """Why nothing of it can be read or kept, for the person; None where it can, or is yet to be made."""
+        try:
+            os.close(self._opened(os.O_RDWR))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return (
+                f"What you type is not kept, and what you typed before is not there: {self._path} cannot be read and "
+                f"written ({(error.strerror or str(error)).lower()}). Remove it, or mend its permissions."
+            )
+        return None
+
     def read(self) -> list[str]:
         """The texts, the oldest first; none where the file cannot be read."""
         try:
-            texts = decoded(self._path.read_bytes())
+            with os.fdopen(self._opened(os.O_RDONLY), "rb") as file:
+                texts = decoded(file.read())
             if len(texts) > 2 * KEPT:
                 self._rewrite(texts[-KEPT:])
         except OSError:
@@ -54,16 +71,20 @@ class HistoryFile:
 
     def add(self, text: str) -> None:
         """Append one, as far as the disk lets us: nobody's prompt fails for that."""
-        try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            try:
-                os.fchmod(descriptor, 0o600)
-                file.write(encoded(text))
-            except OSError:
-                return
+        with suppress(OSError), os.fdopen(self._opened(os.O_WRONLY | os.O_CREAT | os.O_APPEND), "wb", 0) as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(encoded(text))
+
+    def _opened(self, flags: int) -> int:
+        """A descriptor of the file.
+
+        :raises OSError: it cannot be opened so, or is none: a named pipe would have us wait for its other end.
+        """
+        descriptor = os.open(self._path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "It is no regular file")
+        return descriptor
 
     def _rewrite(self, texts: Iterable[str]) -> None:
         new = self._path.with_name(f"{FILE}.{os.getpid()}")
