@@ -21,11 +21,9 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import (
-    AssistantMessage,
     Audio,
     CompactedBlock,
     Image,
-    Message,
     Resource,
     ResourceLink,
     ResultPart,
@@ -41,17 +39,6 @@ USER, AGENT, NOTE, COMPACTED = "User", "Agent", "Note to the agent", "Compacted"
 
 _FENCE_LINE = re.compile(r"(?P<before>[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+[ \t>]*)*)(?P<mark>`{3,}|~{3,})(?P<info>.*)")
 _RAW_HTML = re.compile(r"<(pre|script|style|textarea)\b", re.IGNORECASE)
-
-
-def conversation_markdown(messages: Iterable[Message], *, title: str = TITLE) -> str:
-    """Messages as one document.
-
-    :param title: its heading.
-    """
-    page = _Page(title)
-    for message in messages:
-        page.message(message)
-    return page.text
 
 
 def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
@@ -82,9 +69,10 @@ class _Page:
             case UserPrompted(shown=parts):
                 self._says(USER, *(block for part in parts for block in _user_part(part)))
             case AssistantAnswered(message=message):
-                self.message(message)
+                for part in message.parts:
+                    self._answer_part(part)
             case ToolReturned(result=result):
-                self.message(result)
+                self._result(result)
             case NoteAdded(text=text):
                 self._says(AGENT, *_prose(text))
             case ContextAdded(sent=text) | EditsUndone(sent=text):
@@ -95,17 +83,10 @@ class _Page:
             case _:
                 pass
 
-    def message(self, message: Message) -> None:
-        match message:
-            case AssistantMessage():
-                for part in message.parts:
-                    self._answer_part(part)
-            case ToolResult():
-                name = self._calls.pop(message.call_id, "a call")
-                ending = "failed" if message.is_error else "answered"
-                self._says(AGENT, f"{name} {ending}:", *(b for part in message.parts for b in _result_part(part)))
-            case _:
-                self._says(USER, *(block for part in message.parts for block in _user_part(part)))
+    def _result(self, result: ToolResult) -> None:
+        name = self._calls.pop(result.call_id, "a call")
+        ending = "failed" if result.is_error else "answered"
+        self._says(AGENT, f"{name} {ending}:", *(block for part in result.parts for block in _result_part(part)))
 
     def _answer_part(self, part: Text | Thinking | ToolCall) -> None:
         match part:

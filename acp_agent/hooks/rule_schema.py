@@ -175,9 +175,7 @@ class Rule(_Section):
         default=When(),
         description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
     )
-    then: Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)] = (
-        Field(description="[what should happen](#what-should-happen)")
-    )
+    then: Done = Field(description="[what should happen](#what-should-happen)")
 
 
 def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Outcome]:

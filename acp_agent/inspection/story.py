@@ -6,7 +6,6 @@ What the model saw is what `Context` makes of the events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from acp_agent.compaction.estimate import used_tokens
@@ -45,17 +44,6 @@ from acp_agent.inspection.views import (
 )
 
 _BEFORE_THE_FIRST = "Before the first prompt"
-
-
-def inspected(events: Iterable[LoggedEvent]) -> Inspection:
-    """What a whole log has come to.
-
-    :param events: from its first entry on.
-    """
-    story = Story()
-    for logged in events:
-        story.feed(logged)
-    return story.view()
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -11,14 +12,16 @@ from markdown_it import MarkdownIt
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
+    CallView,
     ContextAdded,
     ContextSwapped,
     Event,
     LoggedEvent,
     NoteAdded,
+    ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.markdown import conversation_markdown, fenced, is_closed, log_markdown
+from acp_agent.conversation.markdown import fenced, is_closed, log_markdown
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Image,
@@ -49,6 +52,20 @@ def headings(document: str) -> list[str]:
     ]
 
 
+def document_of(messages: Iterable[Message], title: str = "Conversation") -> str:
+    """What a log in which these messages were said is told as."""
+    events: list[Event] = []
+    for message in messages:
+        match message:
+            case UserMessage():
+                events.append(UserPrompted(message.id, message.parts))
+            case AssistantMessage():
+                events.append(AssistantAnswered(message))
+            case ToolResult():
+                events.append(ToolReturned(message, CallView("Read", "read")))
+    return log_markdown([LoggedEvent(seq, 0, event) for seq, event in enumerate(events, 1)], title=title)
+
+
 def of(text: str, role: str) -> Message:
     match role:
         case "user":
@@ -63,7 +80,7 @@ def of(text: str, role: str) -> Message:
 @given(st.lists(st.tuples(TEXTS, st.sampled_from(["user", "assistant", "tool"])), max_size=4))
 def test_every_text_stands_in_the_document_and_none_swallows_the_heading_below_it(said: list[tuple[str, str]]) -> None:
     messages = [of(text, role) for text, role in said]
-    document = conversation_markdown([*messages, UserMessage("last", (Text("The end."),))])
+    document = document_of([*messages, UserMessage("last", (Text("The end."),))])
     at = 0
     for text, _ in said:
         at = document.index(text, at) + len(text)
@@ -81,17 +98,15 @@ def test_a_fence_is_longer_than_all_that_it_holds(text: str) -> None:
 def test_ordinary_markdown_stays_as_it_was_written() -> None:
     answer = "Do:\n\n1. This:\n   ```sh\n   make\n   ```\n2. That.\n\n```py\nx = 1\n```\n\n> ```\n> quoted\n> ```\n"
     assert is_closed(answer)
-    assert f"\n{answer}\n" in conversation_markdown([AssistantMessage("m", (Text(answer),))])
+    assert f"\n{answer}\n" in document_of([AssistantMessage("m", (Text(answer),))])
     cut = "Do:\n\n```py\nx ="
     assert not is_closed(cut)
-    assert f"```markdown\n{cut}\n" in conversation_markdown([AssistantMessage("m", (Text(cut),))]).replace(
-        "`" * 4, "```"
-    )
+    assert f"```markdown\n{cut}\n" in document_of([AssistantMessage("m", (Text(cut),))]).replace("`" * 4, "```")
 
 
 def test_calls_results_and_attachments_have_their_place() -> None:
     call = ToolCall("call_1", "read", {"path": "a`b.txt"})
-    document = conversation_markdown(
+    document = document_of(
         [
             UserMessage(
                 "m1",

@@ -22,8 +22,8 @@ from acp_agent.commands.inspect.plot import HEIGHT, WIDTH, plot, thinned
 from acp_agent.commands.safe import safe_for
 from acp_agent.conversation.events import CompactionFailed, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import Usage
-from acp_agent.inspection.story import inspected
 from acp_agent.inspection.views import ModelLines, Point
+from support.inspection import inspected
 from support.logs import LogBuilder, legal_logs
 
 HOSTILE = (

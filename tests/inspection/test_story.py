@@ -32,9 +32,10 @@ from acp_agent.conversation.messages import (
     ToolResult,
     Usage,
 )
-from acp_agent.inspection.story import Story, inspected
+from acp_agent.inspection.story import Story
 from acp_agent.inspection.texts import message_text
 from acp_agent.inspection.views import Inspection
+from support.inspection import inspected
 from support.logs import LogBuilder, legal_logs
 
 Log = tuple[LoggedEvent, ...]

@@ -113,7 +113,6 @@ PARAMS: list[tuple[str, JsonObject]] = [
     ("elicitation/complete", r1.complete_elicitation("e")),
     ("mcp/message", r1.mcp_message("server", "1", "tools/list", {})),
     ("auth/status_update", s1.auth_status("unknown", [])),
-    ("$/cancel_request", r1.cancel_request(3)),
 ]
 RESULTS: list[tuple[str, JsonObject]] = [
     (

@@ -157,14 +157,6 @@ def config_value(value: str, name: str, *, description: str | None = None) -> Js
     return {"value": value, "name": name, **given(description=description)}
 
 
-def config_group(group: str, name: str, options: Sequence[JsonObject]) -> JsonObject:
-    """Values of a select option under a heading; an option has either groups or values.
-
-    :param options: made by `config_value`.
-    """
-    return {"group": group, "name": name, "options": [*options]}
-
-
 def config_select(
     option_id: str,
     name: str,
@@ -176,7 +168,7 @@ def config_select(
 ) -> JsonObject:
     """A setting of a session with a list of values.
 
-    :param options: all made by `config_value`, or all by `config_group`.
+    :param options: made by `config_value`.
     """
     head: JsonObject = {"type": "select", "id": option_id, "name": name, "currentValue": current_value}
     return {**head, "options": [*options], **given(category=category, description=description)}

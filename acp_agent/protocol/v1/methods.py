@@ -35,10 +35,6 @@ class Method:
         """Load the params' model."""
         return cast("type[WireModel]", getattr(v1, self.params))
 
-    def result_model(self) -> type[WireModel] | None:
-        """Load the result's model; None for a notification."""
-        return None if self.result is None else cast("type[WireModel]", getattr(v1, self.result))
-
 
 INITIALIZE: Final = "initialize"
 AUTHENTICATE: Final = "authenticate"

@@ -108,8 +108,3 @@ def url_elicitation(
 def complete_elicitation(elicitation_id: str) -> JsonObject:
     """Params of `elicitation/complete`: what the user was sent to an address for has been done."""
     return {"elicitationId": elicitation_id}
-
-
-def cancel_request(request_id: str | int) -> JsonObject:
-    """Params of `$/cancel_request`, for a request of ours that is not wanted any more."""
-    return {"requestId": request_id}
