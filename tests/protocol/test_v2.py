@@ -30,9 +30,10 @@ READ += [row.result for row in METHODS.values() if row.side == "client" and row.
 TEXT = c1.text_content("hello")
 PATCH = "diff --git /a /a\n--- /a\n+++ /a\n@@ -1 +1 @@\n-a\n+b\n"
 DIFF = content.diff([content.change("modify", "/a"), content.change("add", "/b")], git_patch=PATCH)
-SELECT = content.config_select(
-    "model", "Model", "m1", [c1.config_value("m1", "Model 1")], category="model", description="which"
+SELECT = content.config_option(
+    c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1")], category="model", description="which")
 )
+BOOLEAN = content.config_option(c1.config_boolean("fast", "Fast", True, category="model", description="q"))
 
 UPDATES: list[JsonObject] = [
     updates.user_message("m", [TEXT, c1.image_content("aGk=", "image/png"), c1.text_resource("file:///a", "text")]),
@@ -72,7 +73,7 @@ UPDATES: list[JsonObject] = [
     u1.available_commands_update(
         [content.available_command("compact", "Compact", hint="instructions"), content.available_command("undo", "")]
     ),
-    u1.config_option_update([SELECT, content.config_boolean("fast", "Fast", True, category="model", description="q")]),
+    u1.config_option_update([SELECT, BOOLEAN]),
     u1.session_info_update(title="A title", updated_at="2026-01-01T00:00:00Z"),
     u1.session_info_update(title=None),
     u1.usage_update(10, 200_000, cost=c1.cost(0.25, "USD")),

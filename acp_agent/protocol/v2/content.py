@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from acp_agent.protocol import JsonObject
-from acp_agent.protocol.v1.content import given
-from acp_agent.protocol.v2 import SessionConfigOptionCategory
 
 
 def diff(changes: Sequence[JsonObject], *, git_patch: str | None = None) -> JsonObject:
@@ -41,31 +39,9 @@ def available_command(name: str, description: str, *, hint: str | None = None) -
     return command
 
 
-def config_select(
-    config_id: str,
-    name: str,
-    current_value: str,
-    options: Sequence[JsonObject],
-    *,
-    category: SessionConfigOptionCategory | None = None,
-    description: str | None = None,
-) -> JsonObject:
-    """A setting of a session with a list of values.
+def config_option(option: JsonObject) -> JsonObject:
+    """A setting of a session, from version 1's form of it.
 
-    :param options: made by version 1's `config_value`; at least one.
+    :param option: made by version 1's `config_select`, with at least one value, or by its `config_boolean`.
     """
-    head: JsonObject = {"type": "select", "configId": config_id, "name": name, "currentValue": current_value}
-    return {**head, "options": [*options], **given(category=category, description=description)}
-
-
-def config_boolean(
-    config_id: str,
-    name: str,
-    current_value: bool,
-    *,
-    category: SessionConfigOptionCategory | None = None,
-    description: str | None = None,
-) -> JsonObject:
-    """A setting of a session that is on or off."""
-    head: JsonObject = {"type": "boolean", "configId": config_id, "name": name, "currentValue": current_value}
-    return {**head, **given(category=category, description=description)}
+    return {"configId" if key == "id" else key: value for key, value in option.items()}

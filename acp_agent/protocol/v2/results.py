@@ -69,7 +69,7 @@ def session_status_result(status: SessionStatus, state: JsonObject | None = None
 def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:
     """The answer to `session/new` (with the id) and `session/resume` (without).
 
-    :param config_options: made by `content.config_select` or `content.config_boolean`.
+    :param config_options: made by `content.config_option`.
     """
     return {**given(sessionId=session_id), "configOptions": [*config_options]}
 

@@ -117,7 +117,7 @@ class Agent(Managing):
             options = await session.options()
             self._after_opening(call, session)
             return results.session_result(
-                modes=_modes(session), config_options=config_options(options, self._capabilities)
+                modes=_modes(session), config_options=config_options(options, switches=self._capabilities.booleans)
             )
 
         return self._alone(self._order.take_place(params.session_id), work)
@@ -165,7 +165,7 @@ class Agent(Managing):
             # Another model has another window; asking for its size may take a moment, which the response need not wait
             # for.
             call.after_response(session.show_usage)
-            return results.set_config_option_result(config_options(options, self._capabilities))
+            return results.set_config_option_result(config_options(options, switches=self._capabilities.booleans))
 
         return change()
 
@@ -188,7 +188,7 @@ class Agent(Managing):
         return servers_from_wire(cast("Sequence[WireServer]", servers))
 
     async def _made(self, session: Session) -> JsonObject:
-        options = config_options(await session.options(), self._capabilities)
+        options = config_options(await session.options(), switches=self._capabilities.booleans)
         return results.session_result(session_id=session.session_id, modes=_modes(session), config_options=options)
 
     @property

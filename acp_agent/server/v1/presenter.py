@@ -196,7 +196,8 @@ class Presenter:
             case ModeUpdated():
                 return updates.current_mode_update(update.mode)
             case OptionsUpdated():
-                return updates.config_option_update(config_options(update.options, self._capabilities))
+                switches = self._capabilities.booleans
+                return updates.config_option_update(config_options(update.options, switches=switches))
             case TitleUpdated():
                 return updates.session_info_update(title=update.title)
             case CommandsUpdated():
@@ -223,9 +224,12 @@ def plan_entries(update: PlanUpdated) -> list[JsonObject]:
     return [content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries]
 
 
-def config_options(options: Sequence[Option], capabilities: Capabilities) -> list[JsonObject]:
-    """The options of a session on the wire; a switch as a menu where the client has no switches."""
-    return [_config_option(option, switches=capabilities.booleans) for option in options]
+def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonObject]:
+    """The options of a session on the wire.
+
+    :param switches: whether the client has them; else a switch is a menu.
+    """
+    return [_config_option(option, switches=switches) for option in options]
 
 
 def _config_option(option: Option, *, switches: bool) -> JsonObject:

@@ -20,6 +20,7 @@ from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.content import block_from_part
 from acp_agent.server.v1.presenter import Presenter as FirstPresenter
 from acp_agent.server.v1.presenter import call_locations, fenced, result_items
+from acp_agent.server.v1.presenter import config_options as first_config_options
 from acp_agent.server.v2.diffs import diff_items
 from acp_agent.tools.text import one_line
 from acp_agent.turn.updates import (
@@ -183,26 +184,8 @@ def whole(kind: Kind, message_id: str, blocks: Sequence[JsonObject]) -> Iterator
 
 def config_options(options: Sequence[Option]) -> list[JsonObject]:
     """The options of a session on the wire; a menu without anything to choose from is none."""
-    return [_config_option(option) for option in options if option.choices]
-
-
-def _config_option(option: Option) -> JsonObject:
-    if option.is_switch:
-        return content.config_boolean(
-            option.id,
-            option.name,
-            option.current == option.choices[0].value,
-            category=option.category,
-            description=option.description,
-        )
-    return content.config_select(
-        option.id,
-        option.name,
-        option.current,
-        [common.config_value(choice.value, choice.name, description=choice.description) for choice in option.choices],
-        category=option.category,
-        description=option.description,
-    )
+    chosen_from = [option for option in options if option.choices]
+    return [content.config_option(option) for option in first_config_options(chosen_from, switches=True)]
 
 
 def error_object(error: RpcError) -> JsonObject:
