@@ -13,14 +13,12 @@ import anyio
 
 from acp_agent.config.settings import MODES
 from acp_agent.conversation.events import Event, ModeChanged, ModelChanged
+from acp_agent.session.telling import SHOWING_SECONDS
 from acp_agent.turn.updates import ModeUpdated, OptionsUpdated
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
     from acp_agent.session.host import SessionHost
-
-SHOWING_SECONDS = 2.0
-"""How long a turn that was cancelled may take to show what holds again."""
 
 
 class RunSettings:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
 
 SHOWING_SECONDS = 2.0
-"""How long a turn that was cancelled may take to show what is still to be told."""
+"""How long a turn that was cancelled may take to show what its user has yet to know."""
 
 
 class Telling:

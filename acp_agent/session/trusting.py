@@ -21,6 +21,7 @@ from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.errors import ConfigError, ToolError
 from acp_agent.session.client import TrustQuestion
 from acp_agent.session.services import Services
+from acp_agent.session.telling import SHOWING_SECONDS
 from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import CallAnnounced, CallFinished
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 NAME = "trust"
 TITLE = "Trust the hooks and recipes of this repository?"
 CHANGED_TITLE = "Trust the changed hooks and recipes of this repository?"
-SHOWING_SECONDS = 2.0
-"""How long a turn that was cancelled may take to show that its question is over."""
 
 _log = logging.getLogger(__name__)
 
