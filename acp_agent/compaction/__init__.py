@@ -10,8 +10,9 @@ other packages (docs/strategies.md). Each is loaded with its first use, since th
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.compaction.budget import TokenBudget
@@ -66,18 +67,5 @@ _WHERE = {
 # its editor before anything as large as `logging` is loaded.
 logging.getLogger("acp_agent").addHandler(logging.NullHandler())
 
-_MODULES = {name: module for module, names in _WHERE.items() for name in names}
-
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-
-    def __getattr__(name: str) -> object:
-        """Load a public name (PEP 562)."""
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        """Everything that can be asked for."""
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = on_demand(__name__, _WHERE, globals())

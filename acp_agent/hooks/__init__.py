@@ -6,8 +6,9 @@ with its first use, since the agent's start goes through here.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.hooks.contract import Services, Summary
@@ -85,18 +86,6 @@ _WHERE = {
     "plugins": ("ENTRY_POINTS",),
     "python_hooks": ("hook",),
 }
-_MODULES = {name: module for module, names in _WHERE.items() for name in names}
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-
-    def __getattr__(name: str) -> object:
-        """Load a public name (PEP 562)."""
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        """Everything that can be asked for."""
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = on_demand(__name__, _WHERE, globals())
