@@ -14,11 +14,11 @@ from pathlib import Path
 from acp_agent.commands.asking import answered
 from acp_agent.commands.editors import EDITORS, NAME, Editor, entry, program, sample
 from acp_agent.commands.jsonc import JsonText, JsonTextError
-from acp_agent.commands.regular import read_regular
 from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, user_home
 from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
+from acp_agent.regular import read_regular
 from acp_agent.schemas import modeline, put_copy, schema_path
 
 _SCHEMAS = "schemas"

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
 from acp_agent.frozen import frozen
+from acp_agent.regular import NotRegularError, open_regular
 
 HOOKS = "hooks"
 PARTS = {PROJECT_FOLDER: (HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
@@ -247,12 +248,12 @@ def _hash(path: Path, room: int) -> tuple[int, str, str]:
     """
     try:
         # What was a file a moment ago may be a named pipe now, which nobody writes into.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
+    except NotRegularError:
+        return 0, "no file", ""
     except OSError as error:
         return 0, f"unreadable: {error.errno}", ""
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return 0, "no file", ""
+    with file:
         size, content, text = 0, hashlib.sha256(), hashlib.sha256()
         while chunk := file.read(_CHUNK):
             text.update(chunk if size else chunk.removeprefix(_BOM))

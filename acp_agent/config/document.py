@@ -9,14 +9,13 @@ somebody walks over it.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from acp_agent.frozen import frozen
+from acp_agent.regular import NotRegularError, open_regular
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -74,12 +73,10 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
     try:
         if within is not None and not path.resolve().is_relative_to(within.resolve()):
             raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
-        # Without O_NONBLOCK, opening a named pipe would wait for somebody to write into it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise DocumentError("is not a regular file")
+        with open_regular(path) as file:
             content = file.read(MAX_FILE_BYTES + 1)
+    except NotRegularError as error:
+        raise DocumentError("is not a regular file") from error
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links

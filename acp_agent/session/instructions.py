@@ -6,9 +6,7 @@ the log alone and the prefix of requests stays the same in between.
 
 from __future__ import annotations
 
-import os
 import platform
-import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +15,7 @@ import anyio.to_thread
 
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.frozen import frozen
+from acp_agent.regular import NotRegularError, open_regular
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -126,12 +125,10 @@ def _read(file: _File) -> str | None:
         path = file.path.resolve(strict=True)
         if file.within is not None and not _inside(path, file.path.parent, file.within):
             raise _UnusableError("is a link that leads out of the project and was not read")
-        # Without O_NONBLOCK, opening a named pipe would wait for somebody to write into it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _UnusableError("is not a regular file and was not read")
+        with open_regular(path, follow=False) as opened:
             data = opened.read(MAX_FILE_BYTES + 1)
+    except NotRegularError as error:
+        raise _UnusableError("is not a regular file and was not read") from error
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links

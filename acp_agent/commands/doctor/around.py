@@ -12,12 +12,12 @@ from pathlib import Path
 from acp_agent.commands.doctor.findings import Finding
 from acp_agent.commands.editors import EDITORS, NAME, Editor
 from acp_agent.commands.jsonc import JsonText, JsonTextError
-from acp_agent.commands.regular import read_regular
 from acp_agent.commands.trust import brought_by
 from acp_agent.config import Settings
 from acp_agent.config.settings import McpServer
 from acp_agent.config.trust import TrustStore
 from acp_agent.errors import AgentError
+from acp_agent.regular import read_regular
 
 _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "zed": ("zed", "zeditor", "zed-editor"),

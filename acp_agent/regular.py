@@ -1,0 +1,42 @@
+"""Files that may be anything, read without ever waiting for them: opening a named pipe would wait for a writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+class NotRegularError(OSError):
+    """It is there, and is no regular file."""
+
+
+def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
+    """Open a file for reading.
+
+    :param follow: whether it may be a link itself.
+    :raises NotRegularError: it is a pipe, a socket or a device.
+    :raises OSError: it cannot be opened, or is a directory.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
+    try:
+        file = os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return file
+    file.close()
+    raise NotRegularError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """All of a file, links followed.
+
+    :raises OSError: it cannot be read, or is no regular file.
+    """
+    with open_regular(path) as file:
+        return file.read()
