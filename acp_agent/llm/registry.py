@@ -48,12 +48,14 @@ class ResolvedModel:
     """A model and where it answers.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
+    :ivar window: tokens of the whole window, as far as is known by now; see `Registry.context_window`.
     """
 
     name: str
     provider: Provider
     id: str
     profile: ModelProfile
+    window: int
 
 
 class Registry:
@@ -72,6 +74,8 @@ class Registry:
         self.places = Places(settings, env, self._access)
         self._providers: dict[str, tuple[Reach, Lent]] = {}
         self._retired: list[Lent] = []
+        # Of the table and the settings alone, and neither is ever another one here.
+        self._profiles: dict[str, ModelProfile] = {}
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
@@ -97,8 +101,10 @@ class Registry:
             raise ConfigError(
                 f"{model!r} is not a model's name; write provider/model, such as anthropic/claude-sonnet-5-5"
             )
-        provider, _, name = model.partition("/")
-        return ResolvedModel(model, self._provider(provider), name, self.profile(model))
+        name, _, model_id = model.partition("/")
+        provider, known = self._provider(name), self.profile(model)
+        window = self._settings.context_window or provider.context_window(model_id) or known.context_window
+        return ResolvedModel(model, provider, model_id, known, window)
 
     def unusable(self, model: str) -> str:
         """Why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
@@ -111,6 +117,12 @@ class Registry:
 
     def profile(self, model: str) -> ModelProfile:
         """What is known of `provider/model` without asking anybody, the user's corrections included."""
+        known = self._profiles.get(model)
+        if known is None:
+            known = self._profiles[model] = self._profile(model)
+        return known
+
+    def _profile(self, model: str) -> ModelProfile:
         provider, _, name = model.partition("/")
         known = profile(name)
         if provider not in _PRICED:
@@ -132,10 +144,7 @@ class Registry:
 
         :raises ConfigError: see `resolve`.
         """
-        if self._settings.context_window:
-            return self._settings.context_window
-        resolved = self.resolve(model)
-        return resolved.provider.context_window(resolved.id) or resolved.profile.context_window
+        return self._settings.context_window or self.resolve(model).window
 
     async def learn_window(self, model: str) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.

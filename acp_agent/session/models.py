@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterable
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,13 +17,16 @@ from acp_agent.compaction.budget import TokenBudget
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
-from acp_agent.llm.registry import Registry
+from acp_agent.llm.registry import Registry, ResolvedModel
 from acp_agent.session.attaching import Resolver, attaching
 from acp_agent.session.learned import LearnedWindow
 
 TURN_WAIT = 0.35
 """Seconds that a turn waits for the provider's word on the window of a model used before; longer than a local server is
 given when it is asked again, so that the window does not change within a turn once it is known."""
+
+_Basis: TypeAlias = tuple[ResolvedModel, LearnedWindow]
+"""What an active model is made of: another one is made when one of these is another one."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +73,7 @@ class SessionModels:
         self._registry = registry
         self._resolver = resolver
         self._first_wait = first_wait
-        self._used: dict[str, ActiveModel] = {}
+        self._used: dict[str, tuple[_Basis, ActiveModel]] = {}
         self._default: str | None = None
         self._version: Hashable = None
         self._tasks: TaskGroup | None = None
@@ -117,14 +121,14 @@ class SessionModels:
         :raises ConfigError: the name's provider is unknown.
         """
         await self._registry.unlock(name)
-        known = self._used.get(name)
-        if known is None:
+        if name not in self._used:
             self._registry.resolve(name)
             await self._ask_again((name,), self._first_wait)
-        made = self._made(name, self._registry.context_window(name), self.learned(name))
-        if known is None or known != made:
-            known = self._used[name] = made
-        return known
+        basis = self._registry.resolve(name), self.learned(name)
+        known = self._used.get(name)
+        if known is None or known[0] != basis:
+            known = self._used[name] = basis, self._made(*basis)
+        return known[1]
 
     def learned(self, name: str) -> LearnedWindow:
         """What the session has learned of a model's window so far."""
@@ -134,17 +138,16 @@ class SessionModels:
         """Keep what was learned, while the session is open."""
         self._learned[name] = learned
 
-    def _made(self, name: str, stated: int, learned: LearnedWindow) -> ActiveModel:
+    def _made(self, resolved: ResolvedModel, learned: LearnedWindow) -> ActiveModel:
+        known, stated = resolved.profile, resolved.window
         window = learned.window(stated)
-        resolved = self._registry.resolve(name)
-        known = resolved.profile
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
         provider = resolved.provider
         if self._resolver is not None:
             provider = attaching(provider, known, self._resolver)
         return ActiveModel(
-            name,
+            resolved.name,
             resolved.id,
             provider,
             budget,
