@@ -48,7 +48,7 @@ class SessionLog:
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
         self._store = store
         self._session_id = session_id
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)  # what is done with it waits for the disk anyway
         self._untold: Context | None = None
         self.context = context
         self.caught_up: Callable[[Context], Awaitable[None]] | None = None

@@ -63,6 +63,8 @@ class Telling:
         await self._flush()
 
     async def _flush(self) -> None:
+        if not self._untold:
+            return
         async with self._lock:
             while self._untold and self._in_turn and not self.streams:
                 # Some editors join all messages of a turn: blank lines keep this one apart.
