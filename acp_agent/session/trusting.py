@@ -150,21 +150,27 @@ class SessionTrust:
 
     async def _look(self) -> None:
         async with self._lock:
-            settings, wrong = await anyio.to_thread.run_sync(
-                self._with_commands, self._host.settings, abandon_on_cancel=True
-            )
-            self._host.settings = settings
-            problem = await anyio.to_thread.run_sync(self._look_at, settings, abandon_on_cancel=True)
+            looked = await anyio.to_thread.run_sync(self._look_at, self._host.settings, abandon_on_cancel=True)
+            self._host.settings, wrong, problem = looked
         await self._tell("commands", wrong)
         await self._tell("store", problem)
 
-    def _with_commands(self, settings: Settings) -> tuple[Settings, str]:
+    def _look_at(self, settings: Settings) -> tuple[Settings, str, str]:
+        """Read what there is of the project, and what of it is allowed.
+
+        :returns: the settings with its folder and hooks; why all commands of its configuration are left out, and why
+            nobody can tell what is allowed, each empty where that is not so.
+        """
+        places = self._services.project_places(settings, self._cwd)
+        settings, wrong = self._with_commands(settings, places)
+        return settings, wrong, self._read(settings, places)
+
+    def _with_commands(self, settings: Settings, places: Sequence[Path]) -> tuple[Settings, str]:
         """The settings with the project's folder, and what its configuration names as hooks, as they are now; the rest
         is as it was when the session was opened.
 
         :returns: them, and why all its commands are left out; empty where they are not.
         """
-        places = self._services.project_places(settings, self._cwd)
         project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
         if project is None:
             return settings, ""
@@ -192,12 +198,11 @@ class SessionTrust:
         faults = tuple(fault for fault in now.hook_faults if fault.origin == "project")
         return replace(own, hooks=(*own.hooks, *hooks), hook_faults=(*own.hook_faults, *faults)), ""
 
-    def _look_at(self, settings: Settings) -> str:
-        """Read what is there, and what of it is allowed.
+    def _read(self, settings: Settings, places: Sequence[Path]) -> str:
+        """Read what is in these places, and what of it is allowed.
 
         :returns: why nobody can tell what is allowed; empty where one can.
         """
-        places = self._services.project_places(settings, self._cwd)
         if not places:
             self._found, self._allowed = {}, {}
             return ""
