@@ -54,9 +54,11 @@ class SessionRecipes:
             return self._library or await self._read()
 
     def doubt(self) -> None:
-        """They may have changed: whoever asks for them next gets them as they are, and nobody else waits for that."""
+        """They may have changed: whoever asks for them next gets them as they are, and nobody else waits for that. The
+        folders are looked at in their turn, not beside the beginning of each prompt; at once where others may run."""
         self._doubted = True
-        self._wanted.set()
+        if not self._is_current():
+            self._wanted.set()
 
     async def show(self) -> None:
         """Tell the editor which commands there are."""
@@ -77,10 +79,9 @@ class SessionRecipes:
             # Whoever doubts them from here on may know more than what is read now.
             self._doubted = False
             signature = await self._look()
-            trusted = self._host.trust.state
-            if (signature, trusted) == (self._signature, self._trusted) and self._settings is self._host.settings:
+            if signature == self._signature and self._is_current():
                 return
-            others = trusted != self._trusted
+            others = self._host.trust.state != self._trusted
             library = await self._read()
         if self._offered is not None and (others or self._commands(library) != self._offered):
             await self.show()
@@ -101,6 +102,10 @@ class SessionRecipes:
             except Exception:
                 # The prompt that needs a recipe says what is wrong, to somebody who can read it.
                 _log.exception("could not look for changed recipes")
+
+    def _is_current(self) -> bool:
+        """Whether they were read with the settings and the trust that hold now."""
+        return self._settings is self._host.settings and self._trusted == self._host.trust.state
 
     def _commands(self, library: RecipeLibrary) -> tuple[Command, ...]:
         return (*commands(library), *BUILT_IN, *self._host.mcp.commands())
