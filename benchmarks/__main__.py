@@ -20,12 +20,13 @@ from benchmarks.model_server import model_server
 from benchmarks.opening import first_prompt, opening
 from benchmarks.room import context, growth, waiting
 from benchmarks.table import Failure, Figure, Outcome, render
-from benchmarks.turns import cancel, compaction, deltas, hello
+from benchmarks.turns import cancel, compaction, deltas, hello, history
 
 MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     opening,
     first_prompt,
     hello,
+    history,
     deltas,
     cancel,
     compaction,

@@ -12,6 +12,9 @@ from benchmarks.table import Figure
 
 WARM_TURNS = 5
 TURNS = 40
+HISTORIES = (10, 2_000)
+"""Messages that the session has when it is measured."""
+HISTORY_TURNS = 20
 DELTAS = 2_000
 CHUNKS = ("agent_message_chunk",)
 
@@ -43,6 +46,30 @@ async def hello(bench: Bench) -> list[Figure]:
         Figure("hello turn, whole", "ms", whole, None, "11.7 pi-acp (min 7.2)"),
         Figure("processor time per hello turn", "CPU ms", cpu, None, "13.3 gemini-cli"),
     ]
+
+
+async def history(bench: Bench) -> list[Figure]:
+    """The same behind a short and behind a long history: what a warm turn costs must not grow faster than that does."""
+    figures: list[Figure] = []
+    bench.model.reply = _hello
+    async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+        session_id = await _warm(agent, home)
+        turns = WARM_TURNS
+        for messages in HISTORIES:
+            own: list[float] = []
+            cpu: list[float] = []
+            while turns * 2 < messages + HISTORY_TURNS * 2:
+                bench.model.exchanges.clear()  # each has all messages in it
+                used = cpu_seconds(agent.process.pid)
+                answered = await agent.prompt(session_id, "Hello")
+                turns += 1
+                if turns * 2 > messages:
+                    exchange = bench.model.exchanges[0]
+                    cpu.append((cpu_seconds(agent.process.pid) - used) * 1000)
+                    own.append((exchange.arrived - answered.sent + answered.received - exchange.ended) * 1000)
+            figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own))
+            figures.append(Figure("  processor time of its turn", "CPU ms", cpu))
+    return figures
 
 
 async def deltas(bench: Bench) -> list[Figure]:
