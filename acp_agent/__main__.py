@@ -28,10 +28,10 @@ def _run_command() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Until the command listens for it, and in its last steps, ctrl-c just ends the process: Python's own handler
         # would raise amid an import, and print where.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     from acp_agent.cli import main as command_line
 
-    sys.exit(command_line(sys.argv[1:]))
+    command_line(sys.argv[1:])
 
 
 def _serve() -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from acp_agent import __version__
 from acp_agent.commands.editors import EDITORS
@@ -18,17 +19,16 @@ _SESSION = "its id, or the beginning of it; the newest session of this directory
 _ADDRESS = "127.0.0.1:0"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run a command.
+def main(argv: Sequence[str]) -> NoReturn:
+    """Run a command, and end the process.
 
     :param argv: the arguments behind the program's name.
-    :returns: the exit status.
     """
     _open_standard_streams()
     arguments = parse(argv)
     from acp_agent.commands.terminal import run_command
 
-    return run_command(arguments)
+    run_command(arguments)
 
 
 def _open_standard_streams() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import signal
 import sys
@@ -20,33 +21,34 @@ from acp_agent.app import start_logging_at_home
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
 
+_PATIENCE_SECONDS = 2.0
+"""That somebody who has stopped a command is made to wait for its end, and does not repeat it in vain."""
+
 _log = logging.getLogger(__name__)
 
 
-def run_command(arguments: argparse.Namespace) -> int:
-    """Run the command that was parsed.
-
-    :returns: the exit status: 0, 1 where it failed. After ctrl-c, `kill` or a closed terminal it does not return: the
-        process ends with 128 and the signal's number.
-    """
+def run_command(arguments: argparse.Namespace) -> NoReturn:
+    """Run the command that was parsed, and end the process: with 0, 1 where it failed, or after ctrl-c, `kill` or a
+    closed terminal with 128 and the signal's number."""
     command = _command(arguments.command)
     stop = StopSignal()
+    before = signal.getsignal(signal.SIGINT)  # see `__main__`
     try:
-        status = anyio.run(_until_stopped, partial(command, arguments), stop)
+        try:
+            status = anyio.run(_until_stopped, partial(command, arguments), stop)
+        finally:
+            signal.signal(signal.SIGINT, before)  # nobody listens any more
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk is told of here at the latest
-        if status is not None:
-            return status
+        _end(status)
     except KeyboardInterrupt:
         pass
     except Exception as error:
         _complain(_sentence(error))
         if not stop.came:
-            return 1
+            _end(1)
         # A terminal that was closed takes no last words, and Python would end with a status of its own at that.
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody listens any more, see `__main__`
-    return _interrupted(stop)
+    _interrupted(stop)
 
 
 def aside(text: str) -> None:
@@ -55,14 +57,13 @@ def aside(text: str) -> None:
 
 
 def _interrupted(stop: StopSignal) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _complain("interrupted.")
     _end(stop.status)
 
 
 def _end(status: int) -> NoReturn:
     """End the process without waiting for threads: one may be loading an SDK, another still wait for an answer that
-    somebody was to type."""
+    somebody was to type. Nor is anything torn down, in which a ctrl-c would find nobody that minds it any more."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -84,31 +85,36 @@ class StopSignal:
     async def cancels(
         self, scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Cancel this scope once a signal comes."""
+        """Cancel this scope once a signal comes. Until this is cancelled itself, others change nothing, so that what is
+        being closed is closed in order; but where that takes long, the next one ends the process."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
             task_status.started()
+            first = math.inf
             async for received in signals:
-                self.came = True
-                self.status = 128 + received
-                scope.cancel()
-                return
+                if not self.came:
+                    self.came, first = True, anyio.current_time()
+                    self.status = 128 + received
+                    scope.cancel()
+                elif anyio.current_time() - first > _PATIENCE_SECONDS:
+                    _interrupted(self)
 
 
-async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal) -> int | None:
+async def _until_stopped(command: Callable[[], Awaitable[int]], stop: StopSignal) -> int:
     """Run it in a scope that a signal cancels, so that the commands of its session end with it. Where one did, the
     process ends here: the end of the event loop would wait for whatever a library has left running in it."""
     status: int | None = None
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        await tasks.start(stop.cancels, tasks.cancel_scope)
-        try:
-            status = await command()
-        except Exception as error:
-            failure = error  # not through the task group, which would wrap it
+        with anyio.CancelScope() as scope:
+            await tasks.start(stop.cancels, scope)
+            try:
+                status = await command()
+            except Exception as error:
+                failure = error  # not through the task group, which would wrap it
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    if status is None and stop.came:
+    if status is None or stop.came:
         _interrupted(stop)
     return status
 

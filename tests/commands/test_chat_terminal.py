@@ -13,7 +13,7 @@ import pytest
 
 from support.compactions import messages
 from support.models import Reply, ToolCall, model_server
-from support.screens import CTRL_C, CTRL_D, UP, leaves, sends, watching
+from support.screens import CTRL_C, CTRL_D, UP, Watcher, leaves, sends, watching
 from support.terminal import run_command
 
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
@@ -77,6 +77,69 @@ async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it
             with anyio.fail_after(50):
                 await person.until("Some words")
                 assert "> Say it." in person.rows
+
+
+CLOSING = "touch closing; while [ ! -e go ]; do sleep 0.05; done"
+
+
+async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_hangs_at_once(tmp_path: Path) -> None:
+    closing, go = tmp_path / "closing", tmp_path / "go"
+    async with model_server([Reply("Yes."), Reply("Again.")], "openai") as server:
+        server.write_config(tmp_path, {"hooks": {"session_end": [{"command": CLOSING, "timeout": 60}]}})
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Are you there?")
+                await person.until("Yes.")
+                person.type(CTRL_D)
+                await comes(closing)
+                for times in (1, 2):
+                    person.type(CTRL_C)
+                    await person.until("^C", times)  # the terminal's own echo: it is a signal
+                go.touch()
+                assert await person.ended() == 128 + signal.SIGINT
+                [goes_on, interrupted] = [row for row in person.rows if row][-2:]
+                assert "goes on with this conversation" in goes_on
+                assert interrupted == "acp-agent: interrupted."
+                assert "Traceback" not in person.text
+            closing.unlink()
+            go.unlink()
+            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+                await person.until(" tokens (")
+                await sends(person, "And now?")
+                await person.until("Again.")
+                person.type(CTRL_D)
+                await comes(closing)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(insists, person)
+                    assert await person.ended() == 128 + signal.SIGINT
+                    tasks.cancel_scope.cancel()
+
+
+async def test_ctrl_c_again_and_again_at_an_empty_conversation_is_no_death_by_a_signal(tmp_path: Path) -> None:
+    async with model_server([], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(insists, person)
+                    assert await person.ended() in (0, 128 + signal.SIGINT)
+                    tasks.cancel_scope.cancel()
+                assert "Traceback" not in person.text
+    assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+async def comes(file: Path) -> None:
+    """Wait for it."""
+    while not file.exists():  # noqa: ASYNC110 - a file wakes nobody
+        await anyio.sleep(0.02)
+
+
+async def insists(person: Watcher) -> None:
+    """Type ctrl-c until this is cancelled."""
+    while True:
+        person.type(CTRL_C)
+        await anyio.sleep(0.02)
 
 
 async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path) -> None:

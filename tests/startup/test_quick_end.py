@@ -50,8 +50,8 @@ async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_withou
 
 INTERRUPTED = r"acp-agent: interrupted\.\n"
 ENDS = {
-    "the command line": ("acp_agent.cli", -signal.SIGINT, ""),
-    "the command": ("acp_agent.commands.run", -signal.SIGINT, ""),
+    "the command line": ("acp_agent.cli", 128 + signal.SIGINT, ""),
+    "the command": ("acp_agent.commands.run", 128 + signal.SIGINT, ""),
     # From here on it listens; a session in which no model was asked is removed.
     "recipes": ("yaml", 128 + signal.SIGINT, INTERRUPTED),
     "an SDK": ("openai", 128 + signal.SIGINT, rf"(sess_\w+): 0 → 1 messages, .* \(cancelled\)\n{INTERRUPTED}"),
