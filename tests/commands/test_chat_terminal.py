@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from support.compactions import messages
+from support.compactions import asked_last, messages
 from support.models import Reply, ToolCall, model_server
 from support.screens import CTRL_C, CTRL_D, UP, Watcher, leaves, sends, watching
 from support.terminal import run_command
@@ -142,12 +142,12 @@ async def insists(person: Watcher) -> None:
         await anyio.sleep(0.02)
 
 
-async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path) -> None:
-    (tmp_path / "cart.py").write_text("total = 1\n")
+@pytest.mark.parametrize("term", ["dumb", ""])
+async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path, term: str) -> None:
     script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Ran it."), Reply("Two.")]
     async with model_server(script, "openai") as server:
         with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env={**server.env(), "TERM": "dumb"}) as person:
+            async with watching(tmp_path, "chat", env={**server.env(), "TERM": term}) as person:
                 await person.until_so(lambda: person.bottom == ">")
                 person.type("Run it.\n")
                 await person.until("Allow?")
@@ -162,7 +162,49 @@ async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: 
                 assert await person.ended() == 0
             assert b"\x1b" not in person.raw
             assert person.text.count("Run it.") == 1
-            assert "Allow? y" in person.text
+            assert "  Allow? y" in person.rows
+
+
+async def test_such_a_terminal_edits_and_shows_the_line_itself(tmp_path: Path) -> None:
+    script = [Reply("Good morning."), Reply("Hello."), Reply(["So ", *["on "] * 5_000], delay=0.01), Reply("Last.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env={**server.env(), "TERM": "dumb"}) as person:
+                person.type("Early.\n")  # before anything of ours runs
+                await person.until("Good morning.\n>")
+                assert person.text.count("Early.") == 1
+                person.type("gone\x15Hello wrld\x7f\x7fX\n")
+                await person.until("Hello.\n>")
+                assert "> Hello wrX" in person.rows
+                person.type(f"half{CTRL_C}")
+                await person.until("> half^C\n>")
+                person.type("Say it.\n")
+                await server.wait_calls(3)
+                person.type(CTRL_C)
+                await person.until("Cancelled.\n>")
+                person.type(f"In two {CTRL_D}parts.\n")
+                await person.until("Last.\n>")
+                assert [asked_last(call.body) for call in server.calls] == [
+                    "Early.",
+                    "Hello wrX",
+                    "Say it.",
+                    "In two parts.",
+                ]
+                person.type(CTRL_C)
+                await person.until("Once more ctrl-c")
+                person.type(CTRL_C)
+                assert await person.ended() == 0
+                assert person.echoes
+            async with watching(tmp_path, "chat", "--follow", env={**server.env(), "TERM": "dumb"}) as person:
+                await person.until("Last.")
+                await person.until_so(lambda: person.bottom == ">")
+                assert await person.closes() == 128 + signal.SIGHUP
+            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+                await person.until(" tokens (")
+                person.type(UP)
+                await person.until("> In two parts.", 2)  # what was typed there is known here
+                person.type(CTRL_C + CTRL_D)
+                assert await person.ended() == 0
 
 
 async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.commands.chat.client import ChatClient
 from acp_agent.commands.chat.completing import Candidate, commands_for, path_begun, paths_for
-from acp_agent.commands.chat.desk import AtInterrupt, Desk
+from acp_agent.commands.chat.desk import AtInterrupt, Desk, Typing
 from acp_agent.commands.chat.history import HistoryFile
 from acp_agent.commands.chat.mentions import parts_of
 from acp_agent.commands.chat.meter import Meter, meter_text
+from acp_agent.commands.chat.plain import PlainDesk
+from acp_agent.commands.chat.screen import ScreenDesk
 from acp_agent.commands.safe import safe_for
 from acp_agent.errors import AgentError
 from acp_agent.session.manager import SessionManager
@@ -28,6 +30,8 @@ from acp_agent.turn.updates import AgentSaid, AgentThought, CallFinished, Notice
 
 CYCLE = ("ask", "accept-edits", "plan")
 """Modes that shift-tab leads through; `full-access` is too much for one key."""
+CANNOT_MOVE = ("", "dumb", "unknown")
+"""Kinds of terminals that cannot move their cursor."""
 SHOWN_AGAIN = 2
 """Prompts that are shown with their answers where a conversation is gone on with."""
 CALLS_SHOWN_AGAIN = 5
@@ -45,19 +49,22 @@ class Conversation:
 
     def __init__(self, cwd: Path, home: Path, env: Mapping[str, str], tasks: TaskGroup) -> None:
         self._cwd = cwd
-        self._tasks = tasks
         self._meter = Meter()
         self._session: Session | None = None
         self._leaving = False
         self._history = HistoryFile(home)
-        self._desk = Desk(
-            entered=self._entered,
-            interrupted=self._interrupted,
-            next_mode=lambda: tasks.start_soon(self._next_mode),
-            candidates=self._candidates,
-            meter=lambda columns: meter_text(self._meter, columns, get_cwidth),
-            history=self._history,
-            safe=safe_for(env),
+        typing, safe = Typing(self._entered, self._interrupted), safe_for(env)
+        self._desk: Desk = (
+            PlainDesk(typing, self._history.add, safe)
+            if env.get("TERM", "").lower() in CANNOT_MOVE
+            else ScreenDesk(
+                typing,
+                next_mode=lambda: tasks.start_soon(self._next_mode),
+                candidates=self._candidates,
+                meter=lambda columns: meter_text(self._meter, columns, get_cwidth),
+                history=self._history,
+                safe=safe,
+            )
         )
         self.client = ChatClient(self._desk, str(cwd), lambda usage: tasks.start_soon(self._measure, usage))
 
@@ -77,7 +84,6 @@ class Conversation:
             self.client.print(Notice("warning", trouble))
         self._desk.lines([[("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")]])
         self._desk.prompt()
-        self._tasks.start_soon(self._desk.tick)
         return await self._desk.run()
 
     def say(self, text: str) -> None:
