@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from acp_agent.frozen import frozen
+from acp_agent.masking.commands import mask_address, mask_argument, mask_command
 from acp_agent.masking.names import is_secret_name
-from acp_agent.masking.texts import MASK, mask, mask_argument, mask_command
+from acp_agent.masking.texts import MASK, mask
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Choices: TypeAlias = Mapping[str, frozenset[str]]
@@ -33,6 +34,7 @@ class _Way:
     short: Callable[[str], str]
     hidden: bool = False
     command: bool = False
+    address: bool = False
     arguments: bool = False
     depth: int = 0
 
@@ -104,7 +106,8 @@ def _value(value: JsonValue, way: _Way, choices: Choices) -> JsonValue:
 def _text(value: str, way: _Way) -> str:
     if way.hidden:
         return value and MASK
-    return way.short((mask_command if way.command else mask)(value, way.secrets))
+    masks = mask_command if way.command else mask_address if way.address else mask
+    return way.short(masks(value, way.secrets))
 
 
 def _members(value: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonValue:
@@ -126,7 +129,8 @@ def _members(value: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonVa
             inner = replace(
                 way,
                 hidden=way.hidden or _hides(key, item) or (is_pair and key == "value"),
-                command=key in _COMMANDS or key in _ADDRESSES or (is_call and key == "title"),
+                command=key in _COMMANDS or (is_call and key == "title"),
+                address=key in _ADDRESSES,
                 arguments=key in _ARGUMENTS,
             )
             said = _value(item, inner, choices)
@@ -152,7 +156,7 @@ def _environment(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
 
 def _schema(properties: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonValue:
     """The fields of a form or of a tool's arguments: names, whose values stand elsewhere."""
-    inner = replace(way, depth=way.depth + 2, command=False, arguments=False)
+    inner = replace(way, depth=way.depth + 2, command=False, address=False, arguments=False)
     shown: dict[str, JsonValue] = {}
     for name, asked in properties.items():
         if isinstance(asked, dict):

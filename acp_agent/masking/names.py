@@ -5,27 +5,46 @@ from __future__ import annotations
 import re
 
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-_ANYWHERE = re.compile(r"api-?key|token(?!iz)|secret|passw(?:or)?d|passphrase|passcode|credential|authorization|cookie")
+_PASSWORDS = re.compile(r"secret|passw(?:or)?d|passphrase|passcode|(?:^|-)(?:pwd|pin|otp|cvv)$|-pass$")
+_ANYWHERE = re.compile(r"api-?key|token(?!iz)|credential|authorization|cookie")
 _AT_THE_END = re.compile(
-    r"(?:^|-)(?:pwd|auth|bearer|pat|pin|otp|jwt|cvv|(?:access|private|signing|encryption|session|master)-?key(?:-id)?)$"
-    r"|-(?:pass|key)$"
+    r"(?:^|-)(?:auth|bearer|pat|jwt|(?:access|private|signing|encryption|session|master)-?key(?:-id)?)$|-key$"
 )
 _IN_A_QUERY = re.compile(r"(?:^|-)(?:key|sig|signature|code|hmac|sid|session)$")
 _COUNTS = re.compile(
-    r"(?:^|-)(?:max|min|input|output|total|used|cached|count|limit|budget)-.*tokens?$|(?:^|-)tokens?-(?:count|limit|usage|budget)s?$"
+    r"(?:^|-)(?:max|min|input|output|total|used|cached|count|limit|budget)-.*tokens?$"
+    r"|(?:^|-)tokens?-(?:count|limit|usage|budget)s?$"
 )
+_ABOUT = re.compile(
+    r"-(?:endpoint|ur[il]|host|type|kind|hint|expir(?:y|es|ation)|expires-(?:in|at)|expired|lifetime|ttl|age|name|label"
+    r"|title|description|placeholder|field|file|path|dir|directory|count|limit|length|size|index|position|policy"
+    r"|strength|required|enabled|supported|allowed|method|format|header|param|parameter|variable|env|var"
+    r"|provider|source|issuer|scope|status|storage|store|manager|parser|handler|class)s?$"
+    r"|(?:^|-)(?:eos|bos|pad|unk|sep|cls|mask|stop|start|end|eot|eom|special|added|progress|prompt|completion|image|audio"
+    r"|video|fim|prefix|suffix|middle)-tokens?$|(?:^|-)tokens?-ids?$|^-*(?:no|has|needs|is|show|hide|forgot)-.*"
+)
+"""Names of what is known of a secret and lets nobody in, and of a language model's own tokens."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what it names is a secret, such as `X-Api-Key`, `DB_PASS` or `accessToken`."""
-    said = _said(name)
-    return bool(_ANYWHERE.search(said) or _AT_THE_END.search(said)) and not _COUNTS.search(said)
+    """Whether what it names is a secret, such as `X-Api-Key`, `DB_PASS` or `accessToken`, and not what is said about
+    one, such as `token_endpoint`, nor a model's tokens."""
+    words = said(name)
+    if not (_PASSWORDS.search(words) or _ANYWHERE.search(words) or _AT_THE_END.search(words)):
+        return False
+    return not (_COUNTS.search(words) or _ABOUT.search(words))
 
 
-def is_secret_parameter(name: str) -> bool:
-    """Whether a parameter of an address with this name lets one in."""
-    return is_secret_name(name) or bool(_IN_A_QUERY.search(_said(name)))
+def is_password_name(name: str) -> bool:
+    """Whether what it names is a secret of which a person may have chosen a number."""
+    return bool(_PASSWORDS.search(said(name))) and is_secret_name(name)
 
 
-def _said(name: str) -> str:
+def is_weak_parameter(name: str) -> bool:
+    """Whether a parameter of an address with this name may let one in, or be anything else."""
+    return bool(_IN_A_QUERY.search(said(name)))
+
+
+def said(name: str) -> str:
+    """A name's words in lower case with `-` between them, however it writes them."""
     return "-".join(word for word in _WORD_ENDS.split(name[:200]) if word).lower()

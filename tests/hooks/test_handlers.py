@@ -261,7 +261,7 @@ async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", 'quo"ted-secret')
     at = Moment("s", "/shop", transcript, invoked_by="fix")
-    before = BeforeToolCall(at, "c", "shell", {"command": ['echo quo"ted-secret sk-abcdefgh123', "é" * 3_000]})
+    before = BeforeToolCall(at, "c", "shell", {"command": ['echo quo"ted-secret sk-a1b2c3d4e5f6a7b8', "é" * 3_000]})
     await handle("log_tool_usage", before, {}, tmp_path)
     await handle("log_tool_usage", read("four"), {}, tmp_path)
     path = tmp_path / "logs" / "tool-usage.jsonl"

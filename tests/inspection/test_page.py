@@ -119,9 +119,9 @@ def test_a_page_brings_all_that_it_needs_and_lets_nothing_else_run() -> None:
 
 
 def test_secrets_are_masked_wherever_they_stand() -> None:
-    page, _ = page_of(a_log(f"it is {SECRET}, and sk-{'a' * 20}").logged)
+    page, _ = page_of(a_log(f"it is {SECRET}, and sk-{'a1' * 12}").logged)
     assert SECRET not in page
-    assert "a" * 20 not in page
+    assert "a1" * 12 not in page
     assert "it is ***, and ***" in page
 
 

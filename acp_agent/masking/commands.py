@@ -1,0 +1,72 @@
+"""`mask_command`, `mask_argument`, `mask_address`: what a program is started with and where something is asked for,
+without what its options, variables and parameters give it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from acp_agent.masking.names import is_secret_name, is_weak_parameter
+from acp_agent.masking.texts import MASK, mask
+from acp_agent.masking.values import is_given
+
+_GIVEN = re.compile(r"(?<![\w$-])(-{0,2}[A-Za-z_][\w-]{0,80})(=|\s{1,5}(?!-))")
+_VALUE = re.compile(r"([\"']?)((?<=\")(?:[^\"\\]|\\.)*|(?<=')[^']*|[^\s;&|\"']+)")
+_GIVEN_HEADER = re.compile(r"((?:-H|--headers?)[= ]?\s{0,5}([\"'])[\w-]{1,80}:\s{0,5})((?:(?!\2).)*)")
+_PARAMETER = re.compile(r"([?&#;]([A-Za-z][\w.-]{0,60})=)([^&\s#;]+)")
+_HEADER_FLAG = re.compile(r"-H|--headers?|--http-headers?", re.IGNORECASE)
+_SHELL_FLAG = re.compile(r"-[a-z]*c")
+
+
+def mask_command(text: str, secrets: Sequence[str]) -> str:
+    """A line for a shell without what is given to options and variables that are called like secrets, and to headers.
+    What comes from a variable stays."""
+    text = _GIVEN_HEADER.sub(rf"\1{MASK}", text)
+    kept, at = "", 0
+    while found := _GIVEN.search(text, at):
+        name, between = found.groups()
+        kept, at = kept + text[at : found.end()], found.end()
+        value = _VALUE.match(text, at)
+        if value and is_secret_name(name) and (between == "=" or name[0] == "-") and is_given(value[2], name):
+            kept, at = f"{kept}{value[1]}{MASK}", value.end()
+    return mask(kept + text[at:], secrets)
+
+
+def mask_argument(text: str, before: str | None, secrets: Sequence[str]) -> str:
+    """One argument of a program, as `--token=x`, `TOKEN=x`, `Name: value`, or `x` behind `--token`.
+
+    :param before: the argument before it.
+    """
+    if before is not None:
+        if _HEADER_FLAG.fullmatch(before):
+            name, colon, value = text.partition(":")
+            return mask(name, secrets) + colon + _space(value) + MASK if value.strip() else mask(text, secrets)
+        if _SHELL_FLAG.fullmatch(before):
+            return mask_command(text, secrets)
+        if before.startswith("-") and "=" not in before and is_secret_name(before) and not text.startswith("-"):
+            return MASK if is_given(text, before) else text
+    name, equals, value = text.partition("=")
+    if equals and value:
+        if re.fullmatch(r"-{0,2}[A-Za-z_][\w.-]*", name) and is_secret_name(name):
+            return name + equals + (MASK if is_given(value, name) else value)
+        if _HEADER_FLAG.fullmatch(name):
+            return name + equals + mask_argument(value, "-H", secrets)
+    name, colon, value = text.partition(":")
+    if colon and value.strip() and re.fullmatch(r"[A-Za-z][\w-]*", name) and is_secret_name(name):
+        return name + colon + _space(value) + MASK
+    return mask_command(text, secrets) if " " in text else mask(text, secrets)
+
+
+def mask_address(text: str, secrets: Sequence[str]) -> str:
+    """An address without its login and its parameters that may let one in, but for numbers that a count has."""
+
+    def without(found: re.Match[str]) -> str:
+        start, name, value = found.groups()
+        opens = is_secret_name(name) or is_weak_parameter(name)
+        return start + MASK if opens and is_given(value, name) and not re.fullmatch(r"\d{1,5}", value) else found[0]
+
+    return mask(_PARAMETER.sub(without, text), secrets)
+
+
+def _space(value: str) -> str:
+    return " " if value.startswith(" ") else ""

@@ -1,0 +1,154 @@
+"""`findings`: what in a text has the form of a secret, and where.
+
+Each form has a place of its own (a header, an address, an assignment) or a shape that nothing else has (a provider's
+key), and what stands there is judged by its value as well. None but a private key goes over a line's end, none but the
+value of a header or within quotes goes over a blank: what `streams` cuts by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from acp_agent.masking.names import is_secret_name, is_weak_parameter
+from acp_agent.masking.values import is_given, is_mixed, is_plain, is_random
+
+Finding: TypeAlias = tuple[int, int, int, int]
+"""Where it begins and ends, which cannot be parted, and where what is hidden of it does; the same place twice where
+nothing is."""
+
+MOST_QUOTED = 200
+"""Characters between quotes."""
+MOST_PRIVATE = 20_000
+"""Characters of a private key."""
+
+_KEYS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?P<judged>(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd|shp(?:at|ca|pa|ss))[-_]"
+    r"[A-Za-z0-9_-]{16,})"
+    r"|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
+    r"|gl(?:pat|dt|rt|ptt|cbt)-(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{30,}"
+    r"|pypi-AgE[A-Za-z0-9_-]{40,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"
+    r"|do[opr]_v1_[a-f0-9]{40,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{30,}|hvs\.[A-Za-z0-9_-]{24,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,3}"
+    r"|xox[abeoprs]-(?=[A-Za-z-]{0,10}[0-9])[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})",
+    re.ASCII,
+)
+_BEARER = re.compile(r"(?<![a-z0-9])bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
+_PRIVATE_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----", re.ASCII)
+_PRIVATE_UNBEGUN = re.compile(r"-----BEGIN [A-Z ]{0,50}-{0,5}\Z", re.ASCII)
+_PRIVATE = re.compile(
+    rf"{_PRIVATE_BEGINS.pattern}(?:((?:[^-]|-(?!----)){{1,{MOST_PRIVATE}}})-----END"
+    rf"|((?=\s{{0,9}}[A-Za-z0-9+/\\]{{40}})[A-Za-z0-9+/=\\\s]{{40,{MOST_PRIVATE}}}))",
+    re.ASCII,
+)
+_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s\"'<>`]+|(?<![^\s\"'(=])/[^\s\"'<>`?(=]{0,2000}\?[^\s\"'<>`]+",
+    re.ASCII | re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{1,30})://(?:"
+    r"[^\s/?#@:\"'<>`]{0,200}:(?!\d{1,5}(?:[/?#]|$))(?P<password>[^\s\"'<>`]{0,500}?)"
+    r"@(?=[^\s@/?#\"'<>`]{1,255}(?:[/?#\s\"'<>`]|$))"
+    r"|(?P<user>[^\s/?#@:\"'<>`]{1,200})@)",
+    re.ASCII | re.IGNORECASE,
+)
+_NO_LOGIN = re.compile(r"(?:.*\+)?(?:ssh|sftp|scp|svn)|mailto|acct", re.IGNORECASE)
+"""Schemes in which a name alone opens nothing."""
+_PARAMETER = re.compile(r"(?<=[?&#;])([A-Za-z][\w.-]{0,60})=([^&\s\"'<>#;)`]+)", re.ASCII)
+_HEADER = re.compile(
+    r"(?:(?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,5}[:=][ \t]{0,5}[\"']?"
+    r"(?:basic|bearer|digest|token|negotiate|apikey)[ \t]{1,5}"
+    r"|(?<![a-z0-9])x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|password)(?:[\"']:[ \t]{0,5}[\"']|:[ \t]{0,5})"
+    r"|(?<![a-z0-9])set-cookie[\"']?:[ \t]{0,5}[\"']?(?=[^\s=;]{1,100}=))"
+    r"([^\s\"',;`${}<>()\[\]\x80-\U0010ffff][^\s\"',;`{}\x80-\U0010ffff]*)",
+    re.ASCII | re.IGNORECASE,
+)
+_PAIR = r"[^\s=;,\"'`\x80-\U0010ffff]{1,100}=[^\s;\"'`\x80-\U0010ffff]*"
+_COOKIE = r"(?<![a-z0-9-])cookie[\"']?:[ \t]{0,5}[\"']?"
+_COOKIES = re.compile(rf"{_COOKIE}({_PAIR}(?:; ?{_PAIR}){{0,50}})", re.ASCII | re.IGNORECASE)
+_HEADERS = ("authorization", "x-", "cookie")
+_NAME = (
+    r"(?<![\w$-])(?:(?:[A-Z][A-Z0-9]{0,30}_){0,6}"
+    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PAT|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)"
+    r"|--(?:[a-z0-9]{1,30}-){0,6}(?:token|secret|password|passphrase|api-?key|access-key|auth))="
+)
+_ASSIGNED = re.compile(
+    rf"({_NAME})(?:\"((?:[^\"\\\n]|\\[^\n]){{1,{MOST_QUOTED}}})\"|'([^'\n]{{1,{MOST_QUOTED}}})'"
+    r"|[\"']?([^\s\"'$&;|()<>\[\]{}`,]{4,})(?=[\s\"'&;|`,)]|$))",
+    re.ASCII,
+)
+_UNFINISHED = re.compile(
+    r"(?:(?<![a-z0-9])bearer"
+    r"|(?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,5}(?:[:=][ \t]{0,5}[\"']?(?:[a-z]{1,9}[ \t]{0,5})?)?"
+    r"|(?<![a-z0-9])x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|password)[\"']?:[ \t]{0,5}"
+    rf"|(?<![a-z0-9])set-cookie[\"']?:[ \t]{{0,5}}|{_COOKIE}(?:{_PAIR}; ?){{0,50}}) *\S*\Z",
+    re.ASCII | re.IGNORECASE,
+)
+_UNQUOTED = re.compile(rf"{_NAME}(?:\"(?:[^\"\\\n]|\\[^\n]){{0,{MOST_QUOTED}}}|'[^'\n]{{0,{MOST_QUOTED}}})\Z", re.ASCII)
+
+
+def findings(text: str) -> Iterator[Finding]:
+    """All that may be a secret by its form, in no order; some overlap."""
+    if "PRIVATE KEY" in text:
+        for found in _PRIVATE.finditer(text):
+            yield *found.span(), *found.span(found.lastindex or 0)
+    if "://" in text:
+        yield from _logins(text)
+    if "=" in text:
+        yield from _parameters(text)
+        for found in _ASSIGNED.finditer(text):
+            group = found.lastindex or 0
+            name = found[1].rstrip("=")
+            yield *found.span(), *_hidden(found, group, is_secret_name(name) and is_given(found[group], name))
+    lowered = text.lower()
+    if any(name in lowered for name in _HEADERS):
+        for found in _HEADER.finditer(text):
+            yield *found.span(), *_hidden(found, 1, is_given(found[1], "token"))
+        for found in _COOKIES.finditer(text):
+            yield *found.span(), *found.span(1)
+    if "bearer" in lowered:
+        for found in _BEARER.finditer(text):
+            yield *found.span(), *_hidden(found, 1, is_random(found[1]) or is_mixed(found[1]))
+    for found in _KEYS.finditer(text):
+        yield *found.span(), *_hidden(found, 0, not found["judged"] or is_random(found[0]))
+
+
+def unfinished(text: str) -> int:
+    """Where something begins that more text may make a finding of over a blank or a line's end; its length where
+    nothing does."""
+    start = len(text)
+    for found in _PRIVATE_BEGINS.finditer(text):
+        if len(text) - found.end() <= MOST_PRIVATE and text.find("-----END", found.end()) < 0:
+            start = found.start()
+            break
+    at = text.rfind("\n") + 1
+    for form in (_UNFINISHED, _UNQUOTED, _PRIVATE_UNBEGUN):
+        if found := form.search(text, at):
+            start = min(start, found.start())
+    return start
+
+
+def _logins(text: str) -> Iterator[Finding]:
+    for found in _LOGIN.finditer(text):
+        user, password = found["user"], found["password"]
+        opens = is_given(user or password)
+        if user and (_NO_LOGIN.fullmatch(found["scheme"]) or user.lower() == "git"):
+            opens = False
+        start = found.end("scheme") + 3
+        yield *found.span(), start, found.end() - 1 if opens else start
+
+
+def _parameters(text: str) -> Iterator[Finding]:
+    for address in _ADDRESS.finditer(text):
+        for found in _PARAMETER.finditer(text, *address.span()):
+            name, value = found.groups()
+            opens = is_given(value, name) and not (value.isdigit() and len(value) < 6)
+            if not is_secret_name(name):
+                opens = opens and is_weak_parameter(name) and not is_plain(value)
+            yield *found.span(), *_hidden(found, 2, opens)
+
+
+def _hidden(found: re.Match[str], group: int, is_secret: bool) -> tuple[int, int]:
+    return found.span(group) if is_secret else (found.start(), found.start())
