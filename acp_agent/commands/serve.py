@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import MutableMapping
-from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +12,7 @@ from anyio.abc import TaskGroup
 from acp_agent.app import SessionsDatabase, connection, sessions_database, start_logging_at_home
 from acp_agent.commands.addresses import Address
 from acp_agent.commands.terminal import aside
+from acp_agent.commands.tokens import VARIABLE, read_token
 from acp_agent.errors import AgentError, SessionNotFoundError
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
@@ -23,9 +22,6 @@ from acp_agent.server.web.gate import Gate, read_origin
 from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
 
 LOOPBACK = "127.0.0.1:0"
-TOKEN_VARIABLE = "ACP_AGENT_TOKEN"
-MIN_TOKEN = 16
-"""Characters; shorter ones can be guessed."""
 ENDING_SECONDS = 5.0
 """For the ends of all sessions, each of which has its own limits."""
 CLOSING_SECONDS = 1.0
@@ -45,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if token is None and open_ones:
         raise AgentError(
             f"{open_ones[0]} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
-            f"file (--token-file FILE) or as {TOKEN_VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
+            f"file (--token-file FILE) or as {VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
         )
     check_installed()
     start_logging_at_home(env)
@@ -88,33 +84,6 @@ async def run(arguments: argparse.Namespace) -> int:
         tasks.cancel_scope.cancel()
     await anyio.lowlevel.checkpoint()  # where it is cancelled, it ends like that
     return 0
-
-
-def read_token(file: str | None, env: MutableMapping[str, str]) -> str | None:
-    """What clients have to know; None where nothing is said of it. The variable is taken out of the environment, so
-    that no command of the agent finds it there.
-
-    :param file: the file that has it.
-    :param env: environment variables.
-    :raises AgentError: the file cannot be read, or what is there is no token.
-    """
-    said, where = env.pop(TOKEN_VARIABLE, None), TOKEN_VARIABLE
-    if file is not None:
-        where = file
-        try:
-            said = Path(file).read_text(encoding="utf-8")
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
-            raise AgentError(f"The token in {file} cannot be read ({reason}).") from None
-    if said is None:
-        return None
-    token = said.strip()
-    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise AgentError(
-            f"{where} has no token that can be used: it takes at least {MIN_TOKEN} letters, digits and signs without "
-            "spaces, as `openssl rand -hex 32` makes them."
-        )
-    return token
 
 
 async def _end(

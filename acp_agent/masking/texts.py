@@ -21,11 +21,19 @@ _VARIABLE = re.compile(
 )
 _MEMBER = re.compile(r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]|\\.)+)")
 
+_remembered: set[str] = set()
+
+
+def remember_secret(value: str) -> None:
+    """Count this among the secrets of the process, wherever it came from."""
+    if len(value) >= _MIN_SECRET:
+        _remembered.add(value)
+
 
 def secrets_of(env: Mapping[str, str]) -> list[str]:
-    """Values of environment variables that look like secrets, the longest first."""
+    """Values of environment variables that look like secrets, and what is remembered as one, the longest first."""
     secrets = {value for name, value in env.items() if _VARIABLE.search(name) and len(value) >= _MIN_SECRET}
-    return sorted(secrets, key=len, reverse=True)
+    return sorted(secrets | _remembered, key=len, reverse=True)
 
 
 def mask(text: str, secrets: Sequence[str]) -> str:

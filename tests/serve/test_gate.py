@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
+import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 from websockets.asyncio.client import connect
@@ -138,9 +142,48 @@ async def test_without_the_token_nothing_is_answered_and_no_command_of_the_agent
     assert not [path for path in kept if TOKEN.encode() in path.read_bytes()]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_command_does_not_find_the_token_where_the_environment_of_the_agent_can_be_read(tmp_path: Path) -> None:
+    # A process of its own: the environment of one that was forked says nothing.
+    env = {"ACP_AGENT_WIRE": "1", "PYTHONNODEBUGRANGES": "1"}
+    halves = TOKEN.partition("-")
+    words = [
+        "tr '\\0' '\\n' < /proc/{pid}/environ",
+        "echo looked",
+        f"printf 'It is %s%s%s.' {halves[0]} {halves[1]} {halves[2]}",
+    ]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if results(body):
+            return Reply("Done.")
+        command = "; ".join(words).format(pid=it.served.process.pid)
+        return Reply(tool_calls=[ToolCall("shell", {"command": command})])
+
+    async with site(tmp_path, script=answer, token=TOKEN, env=env) as it:
+        async with it.client(env={"TOKEN": TOKEN}, capabilities=BARE) as agent:
+            session = await it.opened(agent, "full-access")
+            await agent.prompt(session, "Look", PATIENCE)
+        [result] = results(it.server.calls[1].body)
+    found, said = result.text.split("looked")
+    assert "ACP_AGENT_WIRE=1" in found
+    assert TOKEN not in found
+    # Who finds it elsewhere has it, and it is not written down.
+    assert f"It is {TOKEN}." in said
+    recorded = "".join(path.read_text() for path in (it.home / "state" / "wire").iterdir())
+    assert "It is ***." in recorded
+    assert TOKEN not in recorded
+
+
 async def test_an_address_that_is_not_loopback_is_served_with_a_token_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
+    words = ["--http", "0.0.0.0:0", "--token-file", str(token)]
+    token.chmod(0o640)
+    ran = await run_command(tmp_path, "serve", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"acp-agent: The token in {token} is no secret: other users")
+    assert f"(mode 0640). Make another token, and the file yours alone: chmod 600 {token}" in ran.err
+    token.chmod(0o600)
     words = ["--websocket", "localhost:0", "--http", "0.0.0.0:0", "--token-file", str(token)]
     async with serving(tmp_path / "home", *words) as served:
         assert len(served.addresses) == 2
@@ -148,6 +191,16 @@ async def test_an_address_that_is_not_loopback_is_served_with_a_token_from_a_fil
             assert httpx2.post(f"http://{address}/acp", json=GREETING).status_code == 401
         named = {"Authorization": f"Bearer {TOKEN}", "Host": "agent.example"}
         assert (await served.post(GREETING, **named)).status_code == 200
+
+
+async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o644)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, pipe.write_text, TOKEN)
+        async with serving(tmp_path / "home", "--http", "127.0.0.1:0", "--token-file", str(pipe)) as served:
+            assert (await served.post(GREETING)).status_code == 401
+            assert (await served.post(GREETING, Authorization=f"Bearer {TOKEN}")).status_code == 200
 
 
 REFUSED = {

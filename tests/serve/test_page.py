@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from acp_agent.commands.serve import MIN_TOKEN, TOKEN_VARIABLE
+from acp_agent.commands.tokens import MIN_CHARACTERS, VARIABLE
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
 from acp_agent.server.web import clients, endpoint, streams
 from support.checkout import REPOSITORY
@@ -35,8 +35,8 @@ def test_the_numbers_on_the_page_are_those_that_count() -> None:
         f"{clients.MAX_CLIENTS}": 2,
         f"for {clients.PATIENCE_SECONDS:g} seconds": 1,
         f"after {endpoint.KEEP_ALIVE_SECONDS:g} seconds": 1,
-        f"at least {MIN_TOKEN} characters": 1,
-        f"`{TOKEN_VARIABLE}`": 1,
+        f"at least {MIN_CHARACTERS} characters": 1,
+        f"`{VARIABLE}`": 1,
     }
     assert {text: PAGE.count(text) >= times for text, times in said.items()} == dict.fromkeys(said, True)
 
