@@ -324,10 +324,11 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
 
 class _NothingMore:
     """Keeps other threads from loading modules, once the editor has gone: one that loads an SDK, a thousand of them,
-    would hold the interpreter again and again while the sessions are being closed."""
+    would hold the interpreter again and again while the sessions are being closed. A codec is small, and without it a
+    text would be taken for damaged."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if threading.current_thread() is not threading.main_thread():
+        if not name.startswith("encodings.") and threading.current_thread() is not threading.main_thread():
             raise ImportError(f"{name} is not loaded any more: the agent is ending", name=name)
 
 
