@@ -7,6 +7,7 @@ be written ends, and disturbs nobody. Knows no method.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import logging
@@ -31,6 +32,7 @@ MAX_FILES = 10
 MAX_TEXT = 20_000
 """Characters of one text in a message; the middle of a longer one is left out."""
 SUFFIX = ".jsonl"
+_PASSING = (errno.EMFILE, errno.ENFILE)
 _MOST_FORMS = 100
 """That wait for an answer."""
 
@@ -76,6 +78,9 @@ class WireLog:
                 if line.strip():
                     self._write(now, direction, line)
         except OSError as error:
+            if error.errno in _PASSING:
+                _log.warning("a message is missing in the recording of the wire: %s", error)
+                return
             _log.warning("the wire is not recorded any more: %s", error)
             self._broken = True
             self.close()
@@ -120,9 +125,9 @@ class WireLog:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         for old in recordings(self._folder)[: -(self._max_files - 1) or None]:
             old.unlink(missing_ok=True)
-        self._part += 1
-        path = self._folder / f"{self._name}-{self._part:04}{SUFFIX}"
+        path = self._folder / f"{self._name}-{self._part + 1:04}{SUFFIX}"
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._part += 1
         self._size = 0
 
 

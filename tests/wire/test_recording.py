@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import stat
 import subprocess
 import sys
@@ -172,6 +174,21 @@ def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) 
     again.note("in", b"{}")
     again.close()
     assert len(recordings(tmp_path)) == 3
+
+
+def test_a_recording_goes_on_where_the_process_had_too_many_files_open_for_a_while(tmp_path: Path) -> None:
+    log = WireLog(tmp_path, [])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as highest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest.fileno(), hard))
+        try:
+            log.note("in", b'{"n":1}\n')
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    log.note("in", b'{"n":2}\n')
+    log.close()
+    assert [one["message"] for one in records(tmp_path)] == [{"n": 2}]
+    assert [path.name[-10:] for path in recordings(tmp_path)] == ["0001.jsonl"]
 
 
 def test_two_connections_of_one_process_are_two_recordings(tmp_path: Path) -> None:
