@@ -19,6 +19,7 @@ from acp_agent.server.connection import Connection
 from acp_agent.server.web.clients import Clients
 from acp_agent.server.web.endpoint import PATH, Endpoint
 from acp_agent.server.web.gate import Gate, read_origin
+from acp_agent.server.web.guests import Guests
 from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
 
 LOOPBACK = "127.0.0.1:0"
@@ -65,13 +66,13 @@ async def run(arguments: argparse.Namespace) -> int:
                     return connection(transport, database, env)
 
                 async def listen() -> None:
-                    await serve_http(listening, endpoint, closed.wait)
+                    await serve_http(listening, endpoint, guests, closed.wait)
                     ended.set()
                     gone.set()
 
-                clients = Clients(begin, serving)
+                clients, guests = Clients(begin, serving), Guests()
                 gate = Gate(token, [address.host for address in addresses], origins)
-                endpoint = Endpoint(gate, clients, lambda id: _is_stored(database, id))
+                endpoint = Endpoint(gate, clients, guests, lambda id: _is_stored(database, id))
                 closed, gone = anyio.Event(), anyio.Event()
                 serving.start_soon(listen)
                 for address, port in zip(addresses, ports, strict=True):

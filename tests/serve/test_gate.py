@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from acp_agent.server.web.gate import Gate, Headers, read_origin
+from acp_agent.server.web.gate import Gate, Headers, RepeatedHeaderError, read_origin
 from support.editors import BARE
 from support.models import Reply, ToolCall
 from support.remote import GREETING, serving, site
@@ -110,11 +110,12 @@ async def test_a_page_that_is_named_opens_a_websocket_also_where_marimo_looks_fo
         assert (await served.http.post("/message", json=GREETING)).status_code == 404
 
 
-def test_two_headers_of_one_name_are_none() -> None:
-    pairs = [(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")]
-    refusal = Gate(TOKEN, ["127.0.0.1"]).refusal(Headers(pairs))
-    assert refusal is not None
-    assert refusal.status == 401
+def test_two_headers_of_one_name_are_neither_one_nor_none() -> None:
+    headers = Headers([(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")])
+    with pytest.raises(RepeatedHeaderError, match="Authorization came 2 times"):
+        Gate(TOKEN, ["127.0.0.1"]).refusal(headers)
+    assert headers.listed("authorization") == f"Bearer {TOKEN}, Bearer other"
+    assert headers.get("origin") is None
 
 
 async def test_without_the_token_nothing_is_answered_and_no_command_of_the_agent_sees_it(tmp_path: Path) -> None:

@@ -96,6 +96,9 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
             "no session": await status(served, "POST", {**JSON, **connection}, prompt),
             "another session": await status(served, "POST", {**JSON, **connection, "Acp-Session-Id": "sess_2"}, prompt),
             "its session": await status(served, "POST", {**JSON, **connection, "Acp-Session-Id": "sess_1"}, prompt),
+            "a stream of a session that was only named": await status(
+                served, "GET", {**EVENTS, **connection, "Acp-Session-Id": "sess_1"}
+            ),
             "no events": await status(served, "GET", {**connection, "Accept": "application/json"}),
             "a stream of no connection": await status(served, "GET", EVENTS),
             "a stream of a connection that is none": await status(served, "GET", {**EVENTS, **gone}),
@@ -119,6 +122,7 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
             "no session": 400,
             "another session": 400,
             "its session": 202,
+            "a stream of a session that was only named": 404,
             "no events": 406,
             "a stream of no connection": 400,
             "a stream of a connection that is none": 404,
@@ -128,6 +132,9 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
             "another method": 405,
             "another place": 404,
         }
+        twice = [("Acp-Session-Id", "sess_1"), ("Acp-Session-Id", "sess_2")]
+        both = await served.http.get("/acp", headers=[*{**EVENTS, **connection}.items(), *twice])
+        assert (both.status_code, both.text) == (400, "The header Acp-Session-Id came 2 times: send it once.\n")
         broken = await served.http.post("/acp", headers=JSON, content=b"{")
         assert (broken.json()["id"], broken.json()["error"]["code"]) == (None, -32700)
         old = await served.post({**GREETING, "params": {"protocolVersion": 0}})
@@ -145,11 +152,6 @@ async def test_each_message_comes_on_the_stream_that_it_belongs_to(tmp_path: Pat
             assert (new.status_code, new.content) == (202, b"")
             session = (await own.until(id=1))["result"]["sessionId"]
             async with listening(served, connection, session) as events:
-                # One reader for each stream.
-                headers = {**EVENTS, "Acp-Connection-Id": connection}
-                assert await status(served, "GET", headers) == 409
-                assert await status(served, "GET", {**headers, "Acp-Session-Id": session}) == 409
-
                 prompt = request(2, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Write it"}])
                 await served.post(prompt, connection=connection, session=session)
                 asked = await events.until(method="session/request_permission")
@@ -190,6 +192,31 @@ async def test_each_message_comes_on_the_stream_that_it_belongs_to(tmp_path: Pat
             await served.post(request(5, "session/list"), connection=connection)
             assert (await own.until(id=5))["result"]["sessions"][0]["sessionId"] == session
     assert (it.folder / "a.txt").read_text() == "new\n"
+
+
+async def test_whoever_asks_for_a_stream_again_takes_it_over_from_a_reader_that_may_be_lost(tmp_path: Path) -> None:
+    async with site(tmp_path) as it:
+        served = it.served
+        connection = await served.greet()
+        async with listening(served, connection) as lost, listening(served, connection) as own:
+            await lost.rest()
+            new = request(1, "session/new", cwd=str(it.folder), mcpServers=[])
+            await served.post(new, connection=connection)
+            session = (await own.until(id=1))["result"]["sessionId"]
+            async with listening(served, connection, session) as gone, listening(served, connection, session) as events:
+                await gone.rest()
+                mode = request(2, "session/set_mode", sessionId=session, modeId="plan")
+                await served.post(mode, connection=connection, session=session)
+                await events.until(id=2)
+                await served.post(request(3, "session/list"), connection=connection)
+                await own.until(id=3)
+            # A session that is deleted has no stream any more.
+            delete = request(4, "session/delete", sessionId=session)
+            await served.post(delete, connection=connection, session=session)
+            async with listening(served, connection, session) as events:
+                await events.until(id=4)
+            headers = {**EVENTS, "Acp-Connection-Id": connection, "Acp-Session-Id": session}
+            assert await status(served, "GET", headers) == 404
 
 
 async def test_a_message_that_is_too_long_is_refused_and_the_next_one_is_taken(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from acp_agent.commands.tokens import MIN_CHARACTERS, VARIABLE
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
-from acp_agent.server.web import clients, endpoint, streams
+from acp_agent.server.web import answer, clients, endpoint, guests, listener, streams
 from support.checkout import REPOSITORY
 from support.remote import GREETING, serving
 
@@ -34,7 +34,10 @@ def test_the_numbers_on_the_page_are_those_that_count() -> None:
         f"{streams.MAX_WAITING_BYTES >> 20} MiB for a connection": 1,
         f"{clients.MAX_CLIENTS}": 2,
         f"for {clients.PATIENCE_SECONDS:g} seconds": 1,
-        f"after {endpoint.KEEP_ALIVE_SECONDS:g} seconds": 1,
+        f"after {answer.KEEP_ALIVE_SECONDS:g} seconds": 1,
+        f"{guests.MAX_CONNECTIONS:,} connections": 1,
+        f"within {listener.IDLE_SECONDS:g} seconds": 1,
+        f"not end {answer.LINGER_SECONDS:g} seconds later": 1,
         f"at least {MIN_CHARACTERS} characters": 1,
         f"`{VARIABLE}`": 1,
     }

@@ -21,6 +21,7 @@ from acp_agent.server.connection import Connection
 from acp_agent.server.web.clients import Clients, Conversation
 from acp_agent.server.web.endpoint import Endpoint
 from acp_agent.server.web.gate import Gate
+from acp_agent.server.web.guests import Guests
 from acp_agent.server.web.listener import listening_socket, serve_http
 from acp_agent.server.web.streams import Streams
 from acp_agent.server.web.websocket_transport import in_one_line
@@ -45,9 +46,7 @@ async def test_every_stream_has_its_messages_in_order_once_and_no_more_waits_tha
         streams.close()
 
     async def take(name: str | None) -> None:
-        reader = streams.reader(name)
-        assert reader is not None
-        with reader:
+        with streams.reader(name) as reader:
             while (message := await reader.next()) is not None:
                 read[name].append(message)
                 taken = sum(len(one) for messages in read.values() for one in messages)
@@ -59,7 +58,7 @@ async def test_every_stream_has_its_messages_in_order_once_and_no_more_waits_tha
             for name in read:
                 tasks.start_soon(take, name)
     assert read == {name: [message for where, message in puts if where == name] for name in read}
-    assert streams.readers == 0
+    assert not streams.are_read
 
 
 async def test_whoever_puts_something_in_waits_for_room_and_learns_of_the_end() -> None:
@@ -68,10 +67,7 @@ async def test_whoever_puts_something_in_waits_for_room_and_learns_of_the_end() 
     with anyio.move_on_after(0.05) as waiting:
         await streams.put(None, b"6")
     assert waiting.cancelled_caught
-    reader = streams.reader("a")
-    assert reader is not None
-    assert streams.reader("a") is None
-    with reader:
+    with streams.reader("a") as reader:
         assert await reader.next() == b"12345"
         await streams.put("a", b"6789")
 
@@ -92,7 +88,6 @@ async def test_what_is_said_behind_a_stream_waits_until_its_reader_asks_for_more
     await streams.put("a", b"1")
     await streams.passed_on("a")  # nobody reads it
     reader = streams.reader("a")
-    assert reader is not None
     order: list[str] = []
 
     async def behind() -> None:
@@ -113,6 +108,29 @@ async def test_what_is_said_behind_a_stream_waits_until_its_reader_asks_for_more
                 await anyio.wait_all_tasks_blocked()
                 order.append("left")
     assert order == ["passed on", "behind", "left", "behind"]
+
+
+async def test_who_reads_a_stream_takes_over_from_whoever_did() -> None:
+    streams = Streams()
+    told: list[tuple[str, bytes | None]] = []
+
+    async def read(name: str) -> None:
+        with streams.reader("a") as reader:
+            while (message := await reader.next()) is not None:
+                told.append((name, message))
+        told.append((name, None))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for number, name in enumerate((b"one", b"two", b"three")):
+                tasks.start_soon(read, name.decode())
+                await anyio.wait_all_tasks_blocked()
+                await streams.put("a", b"%d" % number)
+                await anyio.wait_all_tasks_blocked()
+            assert streams.are_read
+            streams.close()
+    assert told == [("one", b"0"), ("one", None), ("two", b"1"), ("two", None), ("three", b"2"), ("three", None)]
+    assert not streams.are_read
 
 
 @given(st.binary(max_size=40) | st.sampled_from([b'{\n "a":\n 1}', b'"\n"', b"[\n]"]))
@@ -162,8 +180,9 @@ async def served(
         clients = Clients(lambda transport: wrap(connection(transport, database, env)), tasks, **options)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, stored)
-        tasks.start_soon(serve_http, [listening], endpoint, stopped.wait)
+        guests = Guests()
+        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests, stored)
+        tasks.start_soon(serve_http, [listening], endpoint, guests, stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
             yield http
         await clients.close()
@@ -193,6 +212,32 @@ async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_on
         # It has hung up.
         with anyio.fail_after(5):
             await begun[0].ended.wait()
+
+
+async def test_a_client_is_given_up_so_long_after_it_was_last_heard_and_not_later(tmp_path: Path) -> None:
+    begun: list[Noted] = []
+    order: list[str] = []
+
+    def noted(inner: Connection) -> Noted:
+        begun.append(Noted(inner))
+        return begun[-1]
+
+    async def ended(number: int, name: str) -> None:
+        await begun[number].ended.wait()
+        order.append(name)
+
+    async with served(tmp_path, noted, patience=1.5) as http, anyio.create_task_group() as tasks:
+        earlier = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
+        tasks.start_soon(ended, 0, "last heard first")
+        with anyio.move_on_after(0.4):
+            await begun[0].ended.wait()
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
+        assert (await http.post("/acp", json=listing, headers={"Acp-Connection-Id": earlier})).status_code == 202
+        with anyio.move_on_after(0.4):
+            await begun[0].ended.wait()
+        assert (await http.post("/acp", json=GREETING)).status_code == 200
+        tasks.start_soon(ended, 1, "last heard last")
+    assert order == ["last heard first", "last heard last"]
 
 
 async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp_path: Path) -> None:

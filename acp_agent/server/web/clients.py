@@ -138,9 +138,8 @@ class Clients:
             self._by_http.pop(connection_id, None)
 
     async def _watch(self, transport: HttpTransport, client: Client) -> None:
-        while not client.ended.is_set():
-            with anyio.move_on_after(self._patience):
+        while (left := self._patience - transport.silent_for) > 0:
+            with anyio.move_on_after(left):
                 await client.ended.wait()
-            if transport.silent_for >= self._patience:
-                self.disconnect(transport.connection_id)
                 return
+        self.disconnect(transport.connection_id)

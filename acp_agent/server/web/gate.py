@@ -17,6 +17,10 @@ from acp_agent.frozen import frozen
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
+class RepeatedHeaderError(Exception):
+    """A header that has one value came more than once. For the client to read."""
+
+
 class Headers:
     """The headers of a request, by their names in lower case.
 
@@ -29,9 +33,18 @@ class Headers:
             self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
 
     def get(self, name: str) -> str | None:
-        """The value; None where there is none, or more than one, of which nobody could say which one counts."""
+        """The value; None where there is none.
+
+        :raises RepeatedHeaderError: there is more than one, and nobody could say which one counts.
+        """
         values = self._values.get(name, [])
-        return values[0] if len(values) == 1 else None
+        if len(values) > 1:
+            raise RepeatedHeaderError(f"The header {name.title()} came {len(values)} times: send it once.")
+        return values[0] if values else None
+
+    def listed(self, name: str) -> str:
+        """The values of one that may come more than once, as if it had come once."""
+        return ", ".join(self._values.get(name, []))
 
     def has(self, name: str) -> bool:
         """Whether there is any."""
@@ -61,18 +74,30 @@ class Gate:
         self._names = {*LOOPBACK_NAMES, *(host.lower() for host in hosts)}
         self._origins = frozenset(origins)
 
-    def refusal(self, headers: Headers) -> Refusal | None:
-        """Why a request with these headers is refused; None where it is not."""
+    def refusal(self, headers: Headers, *, preflight: bool = False) -> Refusal | None:
+        """Why a request with these headers is refused; None where it is not.
+
+        :param preflight: it is a browser's question, which has no token and does nothing.
+        :raises RepeatedHeaderError: one that decides came more than once.
+        """
         if self._token is not None:
-            return (
-                None if self._knows_token(headers) else Refusal(401, "Send the token in Authorization, behind Bearer.")
-            )
+            if preflight or self._knows_token(headers):
+                return None
+            return Refusal(401, "Send the token in Authorization, behind Bearer.")
         host = headers.get("host") or ""
         if _name(host) not in self._names:
             return Refusal(421, "This is no name of this server: use localhost, or set a token.")
         if headers.has("origin") and not self._is_let_in(headers.get("origin") or "", host.lower()):
             return Refusal(403, "Pages of other origins may not connect: name this one with --origin.")
         return None
+
+    def named_origin(self, headers: Headers) -> str | None:
+        """The origin that a request comes from, where the user has named it.
+
+        :raises RepeatedHeaderError: it comes from several.
+        """
+        origin = headers.get("origin")
+        return origin if origin is not None and origin.lower() in self._origins else None
 
     def _is_let_in(self, origin: str, host: str) -> bool:
         return origin.lower() in self._origins or _authority(origin) == host

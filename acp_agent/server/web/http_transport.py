@@ -14,16 +14,41 @@ from contextlib import suppress
 
 import anyio
 
+from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods
 from acp_agent.server.web.streams import Reader, Streams
 
 _OF_THE_CONNECTION = (methods.SESSION_NEW, methods.SESSION_LIST)
 """The methods about sessions that name none."""
+_OPENS_WHAT_IT_NAMES = (methods.SESSION_LOAD, methods.SESSION_RESUME)
+_OPENS_ANOTHER = (methods.SESSION_NEW, methods.SESSION_FORK)
 
 
 class RouteError(Exception):
     """A message does not say which session it belongs to, or says it twice and differently. For the client to read."""
+
+
+@frozen
+class _Asked:
+    """A request of the client's that is not answered yet.
+
+    :ivar session_id: which it names.
+    """
+
+    method: JsonValue
+    session_id: str | None
+
+    @property
+    def route(self) -> str | None:
+        """The stream of the answer: what opens a session is answered where the client can be listening already."""
+        return None if self.method == methods.SESSION_LOAD else self.session_id
+
+    def opened(self, result: JsonValue) -> str | None:
+        """The session that is open now that it has succeeded."""
+        if self.method in _OPENS_ANOTHER:
+            return _session_in(result)
+        return self.session_id if self.method in _OPENS_WHAT_IT_NAMES else None
 
 
 class HttpTransport:
@@ -40,8 +65,7 @@ class HttpTransport:
         self._clock = clock
         self._last_heard = clock()
         self._sent, self._received = anyio.create_memory_object_stream[bytes](0)
-        self._asked: dict[JsonValue, str | None] = {}
-        self._loading: dict[JsonValue, str] = {}
+        self._asked: dict[JsonValue, _Asked] = {}
         self._asking: dict[JsonValue, str] = {}
         self._greeting: tuple[JsonValue, anyio.Event] | None = None
         self._greeted: JsonObject | None = None
@@ -78,10 +102,10 @@ class HttpTransport:
     def silent_for(self) -> float:
         """Seconds since the client was last seen: it reads no stream, waits for nothing, and has sent nothing."""
         greeting = self._greeting is not None and not self._greeting[1].is_set()
-        return 0.0 if self._streams.readers or greeting else self._clock() - self._last_heard
+        return 0.0 if self._streams.are_read or greeting else self._clock() - self._last_heard
 
     def knows(self, session_id: str) -> bool:
-        """Whether the session was opened, or spoken of, on this connection."""
+        """Whether the session was opened on this connection."""
         return session_id in self._sessions
 
     async def greet(self, message: JsonObject, line: bytes) -> JsonObject | None:
@@ -118,18 +142,11 @@ class HttpTransport:
         if method is None:
             self._asking.pop(_key(message.get("id")), None)
         elif "id" in message:
-            # The one that opens a session is answered where the client can be listening already.
-            id, route = _key(message["id"]), named or (session_id if needed else None)
-            if method == methods.SESSION_LOAD and route is not None:
-                self._loading[id] = route
-                route = None
-            self._asked[id] = route
-        if named is not None:
-            self._sessions.add(named)
+            self._asked[_key(message["id"])] = _Asked(method, named or (session_id if needed else None))
         await self._hand_in(line)
 
-    def reader(self, session_id: str | None) -> Reader | None:
-        """Begin to read a session's stream, or the connection's own; None where somebody does already."""
+    def reader(self, session_id: str | None) -> Reader:
+        """Begin to read a session's stream, or the connection's own, in place of who has read it before."""
         return self._streams.reader(session_id)
 
     def left(self) -> None:
@@ -154,12 +171,17 @@ class HttpTransport:
             self._greeted = message
             self._greeting[1].set()
             return
-        opened, id = _session_in(message.get("result")), _key(message.get("id"))
-        if opened is not None:
+        asked = self._asked.pop(_key(message.get("id")), None)
+        if asked is None:
+            await self._streams.put(None, line)
+            return
+        if "result" in message and (opened := asked.opened(message["result"])) is not None:
             self._sessions.add(opened)
-        if (loaded := self._loading.pop(id, None)) is not None:
-            await self._streams.passed_on(loaded)  # the replay comes first, though it comes on another stream
-        await self._streams.put(self._asked.pop(id, None), line)
+        if "result" in message and asked.method == methods.SESSION_DELETE:
+            self._sessions.discard(asked.session_id or "")
+        if asked.route != asked.session_id:
+            await self._streams.passed_on(asked.session_id)  # the replay comes first, though on another stream
+        await self._streams.put(asked.route, line)
 
 
 def _session_of(message: JsonObject) -> str | None:

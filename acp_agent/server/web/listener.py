@@ -10,22 +10,29 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
+from acp_agent.server.web.guests import Guests
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from hypercorn.config import Config
     from hypercorn.typing import ASGIFramework
 
 _BACKLOG = 100
-_IDLE_SECONDS = 60.0
+_AT_ONCE = 8
+"""That are accepted before those that had to make room for them get to be closed."""
+_GRACE_SECONDS = 0.5
+IDLE_SECONDS = 60.0
+"""Until a connection without a request is closed, the first one as well."""
 _PING_SECONDS = 20.0
 _UNLIMITED = 1 << 31
+_SILENT_SECONDS = 60.0
+"""Between two records of one kind of failure."""
 _MAX_STREAMS = 1_000
 """Of one connection of HTTP/2: one for the agent's connection, one for each session, and what is sent meanwhile."""
 
@@ -63,32 +70,82 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve_http(
-    listening: Sequence[socket.socket], app: ASGIFramework, stopped: Callable[[], Awaitable[None]]
+    listening: Sequence[socket.socket], app: ASGIFramework, guests: Guests, stopped: Callable[[], Awaitable[None]]
 ) -> None:
     """Serve until `stopped` returns, and until the requests of then are answered, but not for long.
 
     :param listening: are closed at the end.
+    :param guests: is told of every connection.
     """
-    from hypercorn.asyncio import serve  # pyright: ignore[reportUnknownVariableType]: its part for WSGI
+    from hypercorn.app_wrappers import ASGIWrapper
+    from hypercorn.asyncio.tcp_server import TCPServer
+    from hypercorn.asyncio.worker_context import WorkerContext
+
+    class Served(TCPServer):
+        async def _read_data(self) -> None:
+            await super()._read_data()
+            await self.idle_task.stop()  # or one that has gone would stay open for as long as one that may come again
+
+    loop, config, context = asyncio.get_running_loop(), _config(), WorkerContext(None)
+    wrapped = ASGIWrapper(app)
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        with guests.hosted(writer.transport) as can_stay:
+            if can_stay:
+                await Served(wrapped, loop, config, context, {}, reader, writer)
+
+    loop.set_exception_handler(_Failures())
+    servers: list[asyncio.Server] = []
+    try:
+        for one in listening:
+            servers.append(await asyncio.start_server(connected, sock=one, backlog=_AT_ONCE))
+            one.listen(_BACKLOG)
+        await stopped()
+        await context.terminated.set()
+    finally:
+        for server in servers:
+            server.close()
+        for one in listening:
+            one.close()
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+def _config() -> Config:
     from hypercorn.config import Config
 
     config = Config()
-    config.bind = [f"fd://{one.detach()}" for one in listening]
     config.errorlog = logging.getLogger(__name__)
     config.include_server_header = False
-    config.graceful_timeout = 0.5
-    config.keep_alive_timeout = _IDLE_SECONDS
+    config.keep_alive_timeout = IDLE_SECONDS
     config.keep_alive_max_requests = _UNLIMITED
     config.h2_max_concurrent_streams = _MAX_STREAMS
     config.websocket_max_message_size = MAX_LINE_BYTES
     config.websocket_ping_interval = _PING_SECONDS
-    asyncio.get_running_loop().set_exception_handler(_log_unless_cancelled)
-    # It asks what became of connections that it has cut off, which may not be known yet: a client may not read.
-    with suppress(asyncio.InvalidStateError):
-        await serve(app, config, shutdown_trigger=stopped, mode="asgi")
+    return config
 
 
-def _log_unless_cancelled(loop: AbstractEventLoop, context: dict[str, object]) -> None:
-    """Connections that are cut off at the end are no failures, as asyncio has them in Python 3.11."""
-    if not isinstance(context.get("exception"), asyncio.CancelledError):
-        loop.default_exception_handler(context)
+class _Failures:
+    """Logs what goes wrong in connections, each kind once in a while: a client can repeat it as often as it likes."""
+
+    def __init__(self) -> None:
+        self._logged: dict[tuple[object, type], float] = {}
+
+    def __call__(self, loop: AbstractEventLoop, context: dict[str, object]) -> None:
+        """For asyncio."""
+        error = context.get("exception")
+        if isinstance(error, asyncio.CancelledError):
+            return  # connections that are cut off at the end are no failures, as asyncio has them in Python 3.11
+        kind, now = (context.get("message"), type(error)), loop.time()
+        if now - self._logged.get(kind, -_SILENT_SECONDS) >= _SILENT_SECONDS:
+            self._logged[kind] = now
+            loop.default_exception_handler(context)

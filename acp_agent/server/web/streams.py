@@ -18,7 +18,7 @@ class _Stream:
     def __init__(self) -> None:
         self.messages: deque[bytes] = deque()
         self.changed = anyio.Event()
-        self.is_read = False
+        self.reader: Reader | None = None
         self.is_passed_on = True
 
     def wake(self) -> None:
@@ -30,7 +30,6 @@ class Streams:
     """The streams of one connection: None is the connection's own, the others are sessions'.
 
     :param max_bytes: what may wait in all of them together.
-    :ivar readers: how many of them are being read.
     """
 
     def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
@@ -39,7 +38,11 @@ class Streams:
         self._bytes = 0
         self._closed = False
         self._room = anyio.Event()
-        self.readers = 0
+
+    @property
+    def are_read(self) -> bool:
+        """Whether any of them is being read."""
+        return any(stream.reader is not None for stream in self._streams.values())
 
     async def put(self, session_id: str | None, message: bytes) -> None:
         """Put a message into a stream, which need not be read yet.
@@ -60,17 +63,16 @@ class Streams:
     async def passed_on(self, session_id: str | None) -> None:
         """Wait until all that is in a stream was passed on by who reads it, if somebody does."""
         stream = self._streams.get(session_id)
-        while stream is not None and stream.is_read and not stream.is_passed_on and not self._closed:
+        while stream is not None and stream.reader is not None and not stream.is_passed_on and not self._closed:
             await stream.changed.wait()
 
-    def reader(self, session_id: str | None) -> Reader | None:
-        """Begin to read a stream; None where it is being read already."""
+    def reader(self, session_id: str | None) -> Reader:
+        """Begin to read a stream. Whoever read it before is at its end: nobody tells the agent that a client has lost
+        one, and comes for another."""
         stream = self._streams.setdefault(session_id, _Stream())
-        if stream.is_read:
-            return None
-        stream.is_read = True
-        self.readers += 1
-        return Reader(self, session_id, stream)
+        stream.reader = Reader(self, session_id, stream)
+        stream.wake()
+        return stream.reader
 
     def close(self) -> None:
         """Nothing more is put in; who reads gets what is there, and then the end."""
@@ -79,31 +81,34 @@ class Streams:
         for stream in self._streams.values():
             stream.wake()
 
-    async def take(self, stream: _Stream) -> bytes | None:
+    async def take(self, stream: _Stream, reader: Reader) -> bytes | None:
         """For `Reader`."""
-        while not stream.messages:
+        while stream.reader is reader:
+            if stream.messages:
+                message = stream.messages.popleft()
+                self._bytes -= len(message)
+                self._room.set()
+                return message
             if not stream.is_passed_on:
                 stream.is_passed_on = True
                 stream.wake()
             if self._closed:
                 return None
             await stream.changed.wait()
-        message = stream.messages.popleft()
-        self._bytes -= len(message)
-        self._room.set()
-        return message
+        return None
 
-    def leave(self, session_id: str | None, stream: _Stream) -> None:
+    def leave(self, session_id: str | None, stream: _Stream, reader: Reader) -> None:
         """For `Reader`."""
-        stream.is_read = False
+        if stream.reader is not reader:
+            return
+        stream.reader = None
         stream.wake()
-        self.readers -= 1
         if not stream.messages:
             self._streams.pop(session_id, None)
 
 
 class Reader:
-    """Reads one stream, and nobody else does meanwhile; a context manager."""
+    """Reads one stream, until somebody else does; a context manager."""
 
     def __init__(self, streams: Streams, session_id: str | None, stream: _Stream) -> None:
         self._streams = streams
@@ -112,10 +117,10 @@ class Reader:
 
     async def next(self) -> bytes | None:
         """The next message; None at the end. A message that was taken is not given again."""
-        return await self._streams.take(self._stream)
+        return await self._streams.take(self._stream, self)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._streams.leave(self._session_id, self._stream)
+        self._streams.leave(self._session_id, self._stream, self)

@@ -1,0 +1,102 @@
+"""Who has not shown the token keeps nobody else from being served."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+
+from support.remote import GREETING, Served, serving
+
+TOKEN = "0123456789abcdef-secret"
+HEAD = b"POST /acp HTTP/1.1\r\nHost: agent.example\r\nContent-Type: application/json\r\n"
+ENDLESS = HEAD + b"Content-Length: 1000000\r\n\r\n{"
+
+
+async def connected(served: Served, said: bytes = b"") -> socket.socket:
+    """A connection that has said no more than this."""
+    one = socket.socket()
+    one.setblocking(False)
+    with anyio.fail_after(5):
+        while one.connect_ex(("127.0.0.1", served.port)):
+            await anyio.wait_writable(one)
+        one.send(said)
+    return one
+
+
+async def heard(one: socket.socket, until: bytes | None = None) -> bytes:
+    """What comes until this was said, or until the end."""
+    got = b""
+    with anyio.fail_after(10):
+        while until is None or until not in got:
+            await anyio.wait_readable(one)
+            try:
+                chunk = one.recv(65_536)
+            except ConnectionResetError:
+                chunk = b""
+            if not chunk:
+                break
+            got += chunk
+    return got
+
+
+async def test_who_is_not_let_in_is_told_before_the_body_has_come_and_cut_off_where_it_never_ends(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path, token=TOKEN) as served:
+        with await connected(served, ENDLESS) as one:
+            got = await heard(one, b"behind Bearer.\n")
+            assert got.startswith(b"HTTP/1.1 401")
+            assert await heard(one) == b""
+        # Who goes on to send is heard to the end, so that nothing is lost of the answer.
+        with await connected(served, HEAD + b"Content-Length: 5\r\n\r\n1") as one:
+            assert b" 401 " in await heard(one, b"behind Bearer.\n")
+            one.send(b"2345" + HEAD + b"Content-Length: 0\r\n\r\n")
+            assert b" 401 " in await heard(one, b"behind Bearer.\n")
+        # Not so who was let in over this connection.
+        body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+        knows = HEAD + f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        with await connected(served, knows + body) as one:
+            assert b'"connectionId"' in await heard(one, b"}}}")
+            one.send(ENDLESS)
+            assert b" 401 " in await heard(one, b"behind Bearer.\n")
+            one.send(b" " * 999_999 + knows + body)
+            assert b'"connectionId"' in await heard(one, b"}}}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
+async def test_a_crowd_that_has_no_token_keeps_no_client_from_being_served(tmp_path: Path) -> None:
+    async with serving(tmp_path, token=TOKEN, env={"ACP_AGENT_WIRE": "1"}) as served:
+        pid = served.process.pid
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (128, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+        first = await served.greet()
+        with ExitStack() as crowd:
+            many = [crowd.enter_context(await connected(served)) for _ in range(200)]
+            # As many as there is room for are kept, the newest.
+            assert await heard(many[0]) == b""
+            many[-1].send(HEAD + b"Content-Length: 0\r\n\r\n")
+            assert b" 401 " in await heard(many[-1], b"behind Bearer.\n")
+            # Whoever was let in keeps the connection, and whoever comes anew is let in.
+            listing = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
+            assert (await served.post(listing, connection=first)).status_code == 202
+            async with httpx2.AsyncClient(base_url=served.http.base_url, headers=served.http.headers) as other:
+                assert (await other.post("/acp", json=GREETING)).status_code == 200
+            for _ in range(100):
+                crowd.enter_context(await connected(served, ENDLESS))
+            headers = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}
+            async with served.http.stream("GET", "/acp", headers=headers) as events:
+                with anyio.fail_after(10):
+                    async for line in events.aiter_lines():
+                        if line.startswith("data: "):
+                            assert '"sessions":[]' in line
+                            break
+    [log] = (tmp_path / "state" / "logs").iterdir()
+    assert "Too many open files" not in log.read_text()
+    recorded = [path.read_text() for path in (tmp_path / "state" / "wire").iterdir()]
+    assert any('"session/list"' in one and '"sessions":[]' in one for one in recorded)
