@@ -53,7 +53,8 @@ class SessionTrust:
         self._allowed: dict[Path, str] = {}
         self._here: dict[Path, Brought] = {}
         self._known: dict[Path, Trusted] = {}
-        self._config: str | None = None
+        # With the settings that came of it, which who was cancelled meanwhile has not got.
+        self._config: tuple[Settings, str] | None = None
         self._told: dict[str, str] = {}
         self._refused = False
 
@@ -180,7 +181,7 @@ class SessionTrust:
             text = read_text(project / CONFIG_FILE, within=project.parent) or ""
         except DocumentError as error:
             text = str(error)
-        if text == self._config and project == settings.project:
+        if self._config is not None and self._config[0] is settings and self._config[1] == text:
             return settings, ""
         own = replace(
             settings,
@@ -193,10 +194,11 @@ class SessionTrust:
         except ConfigError as error:
             self._config = None  # what is wrong may be another file, which is mended before the next prompt
             return own, f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
-        self._config = text
         hooks = tuple(command for command in now.hooks if command.origin == "project")
         faults = tuple(fault for fault in now.hook_faults if fault.origin == "project")
-        return replace(own, hooks=(*own.hooks, *hooks), hook_faults=(*own.hook_faults, *faults)), ""
+        changed = replace(own, hooks=(*own.hooks, *hooks), hook_faults=(*own.hook_faults, *faults))
+        self._config = (changed, text)
+        return changed, ""
 
     def _read(self, settings: Settings, places: Sequence[Path]) -> str:
         """Read what is in these places, and what of it is allowed.

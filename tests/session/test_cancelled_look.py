@@ -1,0 +1,73 @@
+"""A prompt that is cancelled while the project's configuration is read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import anyio
+import anyio.lowlevel
+from anyio import to_thread
+
+from acp_agent.app import DATABASE, build_services
+from acp_agent.config import Settings
+from acp_agent.session.client import TrustQuestion
+from acp_agent.session.host import SessionHost
+from acp_agent.session.trusting import SessionTrust
+from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.turn.permission import Answer
+from acp_agent.turn.updates import Update
+
+
+@dataclass
+class Host:
+    """The session as its trust sees it, with a user who allows everything."""
+
+    settings: Settings
+    told: list[str] = field(default_factory=list[str])
+
+    @property
+    def client(self) -> Host:
+        return self
+
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        return "allow_always"
+
+    async def show(self, update: Update) -> None:
+        pass
+
+    async def tell(self, text: str) -> None:
+        self.told.append(text)
+
+
+async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    config = project / ".acp-agent" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    store = await SqliteStore.open(tmp_path / "state" / DATABASE)
+    services = build_services(store, {"HOME": str(tmp_path), "ACP_AGENT_HOME": str(tmp_path / "state")})
+    begun, go_on = threading.Event(), threading.Event()
+
+    def settings(cwd: Path) -> Settings:
+        begun.set()
+        go_on.wait(5)
+        return services.settings(cwd)
+
+    host, before = Host(services.settings(project)), Host(services.settings(project))
+    config.write_text("hooks: {Stop: [{command: 'true'}]}\n")
+    assert await SessionTrust(cast(SessionHost, before), services, project).settle()
+    trust = SessionTrust(cast(SessionHost, host), replace(services, settings=settings), project)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(trust.settle)
+            await to_thread.run_sync(begun.wait)
+            tasks.cancel_scope.cancel()
+        assert not host.settings.hooks
+        go_on.set()
+        while not trust.state:  # what is read for nobody has not come to its end
+            await anyio.lowlevel.checkpoint()
+        await trust.settle()
+        assert [hook.origin for hook in host.settings.hooks] == ["project"]
+    await store.aclose()
