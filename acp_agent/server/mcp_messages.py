@@ -3,7 +3,9 @@
 Owns which request what a server says belongs to, and why one was not answered. The same in every version of the
 protocol. Knows nothing of what MCP's messages mean.
 
-ACP RFD, "MCP over ACP".
+ACP's unstable schema, `MessageMcpRequest`, `MessageMcpResponse` and `MessageMcpNotification`, the same in versions 1
+and 2; the two codes are those of the TypeScript SDK's binding. The RFD "MCP over ACP" has had another form, in which
+a connection is opened first.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 MCP without a handshake (2026-07-28) is all that goes over it: requests one way, and back their answers and what is said
 while one is worked on. Imports `mcp`, and is imported where a session has such a server.
 
-ACP RFD, "MCP over ACP"; Model Context Protocol 2026-07-28, "Transports" and "Subscriptions".
+ACP's unstable schema, `mcp/message`; Model Context Protocol 2026-07-28, "Transports" and "Subscriptions".
 """
 
 from __future__ import annotations

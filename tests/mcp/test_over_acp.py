@@ -14,7 +14,7 @@ from support.client import AgentError, start_agent
 from support.editors import ZED_BETA
 from support.lines import Line
 from support.mcp import logged, ready, says, tool
-from support.mcp_editor import VERSION, EditorServer, provide
+from support.mcp_editor import ABOUT, VERSION, EditorServer, provide
 from support.models import model_server
 from support.replies import Reply, ToolCall
 from support.second import second_agent
@@ -223,6 +223,33 @@ async def test_two_sessions_have_one_server_and_what_belongs_to_no_request_is_dr
         # An id is never used twice, though both count from one.
         ids = [line.params["requestId"] for line in it.agent.lines if _asks(line)]
         assert len(ids) == len(set(ids))
+
+
+async def test_each_of_two_servers_is_asked_for_its_own_and_what_one_says_is_not_taken_for_the_other_s(
+    tmp_path: Path,
+) -> None:
+    desk = EditorServer("desk", tools=[LOOK], results={"look": says("A lamp.")})
+    shop = EditorServer("shop", tools=[LOOK], results={"look": says("A till.")})
+    calls = [ToolCall("mcp__desk__look", {"at": "top"}), ToolCall("mcp__shop__look", {"at": "door"})]
+    replies = [Reply(tool_calls=calls), Reply("I see."), Reply("Still.")]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        session = await opened(it, desk, shop)
+        for server in (desk, shop):
+            await ready(it, server.name)
+            await server.listened_to()
+        # It knows what the other is asked, and says that it has changed.
+        [asked] = [request_id for request_id, method in desk.active.items() if method == "subscriptions/listen"]
+        listed = [method for method, _ in desk.got].count("tools/list")
+        news = {"_meta": {f"{ABOUT}subscriptionId": asked}}
+        await shop.says(asked, "notifications/tools/list_changed", news)
+        await it.agent.set_mode(session, "full-access")
+        await it.agent.prompt(session, "Look", 30)
+        assert [result.text for result in results(it.server.calls[1].body)] == ["A lamp.", "A till."]
+        assert desk.calls() == [{"name": "look", "arguments": {"at": "top"}}]
+        assert shop.calls() == [{"name": "look", "arguments": {"at": "door"}}]
+        assert [method for method, _ in desk.got].count("tools/list") == listed
+        await desk.says(asked, "notifications/tools/list_changed", news)
+        await it.agent.until(lambda: [method for method, _ in desk.got].count("tools/list") > listed, 10)
 
 
 async def test_version_2_reaches_them_as_version_1_does(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""MCP servers that an editor is itself, over its connection with the agent (ACP's draft of "MCP over ACP").
+"""MCP servers that an editor is itself, over its connection with the agent (`mcp/message` of ACP's unstable schema).
 
     desk = EditorServer("desk", tools=[tool("look")], results={"look": says("Here.")})
     provide(it.agent, desk)                             # from here on the editor answers `mcp/message`
