@@ -133,8 +133,8 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--token-file",
         metavar="FILE",
-        help="the token that clients have to send is in this file; it may be in the environment as `ACP_AGENT_TOKEN` "
-        "instead",
+        help="the token that clients have to send is in this file, or comes over this pipe; it may be in the "
+        "environment as `ACP_AGENT_TOKEN` instead",
     )
     serve.add_argument(
         "--origin",
@@ -142,7 +142,7 @@ def build_parser() -> argparse.ArgumentParser:
         default=[],
         dest="origins",
         metavar="ORIGIN",
-        help="web pages of this origin, as http://localhost:2718, may connect without a token; may be repeated",
+        help="web pages of this origin, as http://localhost:2718, may connect, by HTTP and WebSocket; may be repeated",
     )
 
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")

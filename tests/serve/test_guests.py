@@ -70,6 +70,20 @@ async def test_who_is_not_let_in_is_told_before_the_body_has_come_and_cut_off_wh
             assert b'"connectionId"' in await heard(one, b"}}}")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_connection_that_its_client_has_left_is_not_kept_for_one_that_may_come_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        files = Path(f"/proc/{served.process.pid}/fd")
+        before = len(list(files.iterdir()))
+        for said in (b"", HEAD, HEAD.replace(b"agent.example", b"localhost") + b"Content-Length: 0\r\n\r\n"):
+            with await connected(served, said) as one:
+                if said.endswith(b"\r\n\r\n"):
+                    assert b" 400 " in await heard(one, b"}")
+        with anyio.fail_after(5):
+            while len(list(files.iterdir())) > before:
+                await anyio.sleep(0.01)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
 async def test_a_crowd_that_has_no_token_keeps_no_client_from_being_served(tmp_path: Path) -> None:
     async with serving(tmp_path, token=TOKEN, env={"ACP_AGENT_WIRE": "1"}) as served:

@@ -93,7 +93,7 @@ class Endpoint:
         try:
             origin = self._gate.named_origin(headers)
         except RepeatedHeaderError:
-            origin = None  # it is refused
+            origin = None  # no browser sends that
         answer = Answer(receive, send, shared_with(origin))
         preflight = method == "OPTIONS" and origin is not None and headers.has(_ASKS_FIRST)
         refusal = self._refusal(headers, scope, preflight=preflight)
