@@ -227,6 +227,9 @@ async def test_a_client_is_given_up_so_long_after_it_was_last_heard_and_not_late
         order.append(name)
 
     async with served(tmp_path, noted, patience=1.5) as http, anyio.create_task_group() as tasks:
+        warm = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
+        await http.delete("/acp", headers={"Acp-Connection-Id": warm})
+        begun.clear()
         earlier = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
         tasks.start_soon(ended, 0, "last heard first")
         with anyio.move_on_after(0.4):
