@@ -11,6 +11,8 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
 from support.remote import GREETING, Served, serving
 
@@ -70,6 +72,26 @@ async def test_who_is_not_let_in_is_told_before_the_body_has_come_and_cut_off_wh
             assert b'"connectionId"' in await heard(one, b"}}}")
 
 
+async def test_what_no_server_expects_ends_the_one_connection_that_it_came_over(tmp_path: Path) -> None:
+    async with serving(tmp_path, token=TOKEN) as served:
+        for _ in range(2):
+            with await connected(served) as one:
+                # Data behind the refusal of a WebSocket over HTTP/2.
+                http2 = H2Connection(H2Configuration(validate_outbound_headers=False))
+                http2.initiate_connection()
+                names = (":method", ":protocol", ":scheme", ":path", ":authority", "sec-websocket-version")
+                values = ("CONNECT", "websocket", "http", "/acp", "agent.example", "13")
+                http2.send_headers(1, list(zip(names, values, strict=True)))
+                one.send(http2.data_to_send())
+                assert b"behind Bearer.\n" in await heard(one, b"behind Bearer.\n")
+                http2.send_data(1, b"more")
+                one.send(http2.data_to_send())
+                await heard(one)
+        assert await served.greet()
+    [log] = (tmp_path / "state" / "logs").iterdir()
+    assert log.read_text().count("a connection was closed for what came over it (KeyError") == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_connection_that_its_client_has_left_is_not_kept_for_one_that_may_come_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
@@ -80,7 +102,7 @@ async def test_a_connection_that_its_client_has_left_is_not_kept_for_one_that_ma
                 if said.endswith(b"\r\n\r\n"):
                     assert b" 400 " in await heard(one, b"}")
         with anyio.fail_after(5):
-            while len(list(files.iterdir())) > before:
+            while len(list(files.iterdir())) > before:  # noqa: ASYNC110 - another process closes them
                 await anyio.sleep(0.01)
 
 

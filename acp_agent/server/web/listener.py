@@ -11,7 +11,8 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, cast
 
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from hypercorn.config import Config
     from hypercorn.typing import ASGIFramework
+
+_log = logging.getLogger(__name__)
 
 _BACKLOG = 100
 _AT_ONCE = 8
@@ -89,6 +92,7 @@ async def serve_http(
     loop, config, context = asyncio.get_running_loop(), _config(), WorkerContext(None)
     wrapped = ASGIWrapper(app)
     tasks: set[asyncio.Task[None]] = set()
+    failures = _Failures()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -97,9 +101,14 @@ async def serve_http(
         task.add_done_callback(tasks.discard)
         with guests.hosted(writer.transport) as can_stay:
             if can_stay:
-                await Served(wrapped, loop, config, context, {}, reader, writer)
+                try:
+                    await Served(wrapped, loop, config, context, {}, reader, writer)
+                except Exception as error:  # hypercorn does not foresee all that may come
+                    cause = _cause(error)
+                    if failures.are_new("a connection", cause):
+                        _log.warning("a connection was closed for what came over it (%r)", cause)
 
-    loop.set_exception_handler(_Failures())
+    loop.set_exception_handler(failures)
     servers: list[asyncio.Server] = []
     try:
         for one in listening:
@@ -124,7 +133,7 @@ def _config() -> Config:
     from hypercorn.config import Config
 
     config = Config()
-    config.errorlog = logging.getLogger(__name__)
+    config.errorlog = _log
     config.include_server_header = False
     config.keep_alive_timeout = IDLE_SECONDS
     config.keep_alive_max_requests = _UNLIMITED
@@ -143,9 +152,20 @@ class _Failures:
     def __call__(self, loop: AbstractEventLoop, context: dict[str, object]) -> None:
         """For asyncio."""
         error = context.get("exception")
-        if isinstance(error, asyncio.CancelledError):
-            return  # connections that are cut off at the end are no failures, as asyncio has them in Python 3.11
-        kind, now = (context.get("message"), type(error)), loop.time()
-        if now - self._logged.get(kind, -_SILENT_SECONDS) >= _SILENT_SECONDS:
-            self._logged[kind] = now
+        # Connections that are cut off at the end are no failures, as asyncio has them in Python 3.11.
+        if not isinstance(error, asyncio.CancelledError) and self.are_new(context.get("message"), error):
             loop.default_exception_handler(context)
+
+    def are_new(self, where: object, error: object) -> bool:
+        """Whether this has not been logged lately, and so has to be."""
+        kind, now = (where, type(error)), monotonic()
+        if now - self._logged.get(kind, -_SILENT_SECONDS) < _SILENT_SECONDS:
+            return False
+        self._logged[kind] = now
+        return True
+
+
+def _cause(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error
