@@ -213,6 +213,9 @@ async def test_whoever_asks_for_a_stream_again_takes_it_over_from_a_reader_that_
             # A session that is deleted has no stream any more.
             delete = request(4, "session/delete", sessionId=session)
             await served.post(delete, connection=connection, session=session)
+            # Its answer waits, though the session is gone when it is there; the next one has nowhere else to go.
+            await served.post(request(5, "session/delete", sessionId=session), connection=connection, session=session)
+            await own.until(id=5)
             async with listening(served, connection, session) as events:
                 await events.until(id=4)
             headers = {**EVENTS, "Acp-Connection-Id": connection, "Acp-Session-Id": session}

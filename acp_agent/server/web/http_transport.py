@@ -105,8 +105,9 @@ class HttpTransport:
         return 0.0 if self._streams.are_read or greeting else self._clock() - self._last_heard
 
     def knows(self, session_id: str) -> bool:
-        """Whether the session was opened on this connection."""
-        return session_id in self._sessions
+        """Whether the session is open on this connection, or something waits for who reads its stream: the answer to
+        its deletion is read when it is gone."""
+        return session_id in self._sessions or self._streams.hold(session_id)
 
     async def greet(self, message: JsonObject, line: bytes) -> JsonObject | None:
         """Hand in `initialize`, and wait for the answer.
@@ -177,11 +178,15 @@ class HttpTransport:
             return
         if "result" in message and (opened := asked.opened(message["result"])) is not None:
             self._sessions.add(opened)
+        known = asked.route in self._sessions
         if "result" in message and asked.method == methods.SESSION_DELETE:
             self._sessions.discard(asked.session_id or "")
-        if asked.route != asked.session_id:
+        route = asked.route
+        if not known and not self._streams.is_read(route):
+            route = None  # the client may have no way to the stream of a session that is not open here
+        if route != asked.session_id:
             await self._streams.passed_on(asked.session_id)  # the replay comes first, though on another stream
-        await self._streams.put(asked.route, line)
+        await self._streams.put(route, line)
 
 
 def _session_of(message: JsonObject) -> str | None:
