@@ -276,21 +276,32 @@ def connection(
     :param at_the_end: called as soon as the client has gone.
     """
 
-    async def services() -> Services:
-        return build_services(await database.store(), env)
+    built: list[Services] = []
 
-    recorded = _recorded(transport, env, handshake)
+    async def services() -> Services:
+        built.append(build_services(await database.store(), env))
+        return built[-1]
+
+    def learnt() -> tuple[str, ...]:
+        return tuple(key for each in built for key in each.access.at_hand())
+
+    recorded = _recorded(transport, env, handshake, learnt)
     return Connection(recorded, services, partial(spoken_versions, env), handshake, at_the_end)
 
 
-def _recorded(transport: Transport, env: Mapping[str, str], handshake: Handshake | None) -> Transport:
-    """The transport, with everything that goes over it written down where the user wants that."""
+def _recorded(
+    transport: Transport, env: Mapping[str, str], handshake: Handshake | None, learnt: Callable[[], tuple[str, ...]]
+) -> Transport:
+    """The transport, with everything that goes over it written down where the user wants that.
+
+    :param learnt: the secrets that were met since.
+    """
     if not records_wire(env):
         return transport
     from acp_agent.jsonrpc.recording import RecordingTransport, WireLog
 
     try:
-        log = WireLog(ensure_private_dir(home_dir(env)) / WIRE, secrets_of(env))
+        log = WireLog(ensure_private_dir(home_dir(env)) / WIRE, secrets_of(env), learnt=learnt)
     except ConfigError:
         return transport
     if handshake is not None and handshake.exchange is not None:

@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from acp_agent.jsonrpc.messages import JsonValue
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.masking.messages import Choices, choices_of, masked
-from acp_agent.masking.texts import mask_broken
+from acp_agent.masking.texts import MIN_SECRET, mask_broken
 
 Direction: TypeAlias = Literal["in", "out"]
 """`in`: from the client to the agent."""
@@ -44,7 +44,8 @@ class WireLog:
     """The files of one connection, numbered from 1 on.
 
     :param folder: made if need be; the one it is in has to be there.
-    :param secrets: what is masked besides all that has the form of a key, the longest first.
+    :param secrets: what is masked besides all that has the form of a key.
+    :param learnt: what is masked as well since the process met it; asked for each line.
     :param max_bytes: of a file, after which the next one is begun.
     :param max_files: of all that are kept.
     """
@@ -54,11 +55,13 @@ class WireLog:
         folder: Path,
         secrets: Sequence[str],
         *,
+        learnt: Callable[[], Collection[str]] = tuple,
         max_bytes: int = MAX_FILE_BYTES,
         max_files: int = MAX_FILES,
     ) -> None:
         self._folder = folder
-        self._secrets = [*secrets]
+        self._secrets = frozenset(secrets)
+        self._learnt = learnt
         self._max_bytes = max_bytes
         self._max_files = max_files
         self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{next(_connections)}"
@@ -94,11 +97,12 @@ class WireLog:
 
     def _write(self, now: float, direction: Direction, line: bytes) -> None:
         entry: dict[str, JsonValue] = {"at": now, "dir": direction}
+        secrets = tuple(self._secrets.union(each for each in self._learnt() if len(each) >= MIN_SECRET))
         try:
             message: JsonValue = json.loads(line)
-            entry["message"] = masked(message, self._secrets, _short, choices=self._choices(direction, message))
+            entry["message"] = masked(message, secrets, _short, choices=self._choices(direction, message))
         except (ValueError, RecursionError):
-            entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), self._secrets))
+            entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), secrets))
         text = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
         data = text.encode("utf-8", "replace")  # an editor may send half of a surrogate pair
         if self._fd is None or self._size + len(data) > self._max_bytes:

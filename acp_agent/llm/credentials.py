@@ -16,6 +16,7 @@ from anyio import to_thread
 from acp_agent.config.keys import KeyStore, StoredKey
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
+from acp_agent.masking.names import is_secret_name
 
 KEYRING_SECONDS = 60.0
 """How long a keyring may take, which may have to ask the user to unlock it."""
@@ -66,6 +67,13 @@ class ModelAccess:
         """
         stored = self._stored().get(provider)
         return None if stored is None else stored.key or self._fetched.get(provider)
+
+    def at_hand(self) -> tuple[str, ...]:
+        """The keys that this process has met, those in routes' headers among them. Touches nothing."""
+        stored = (each.key for each in self._known[1].values())
+        headers = (item for route in self._routes.values() if route is not None for item in route.headers.items())
+        routed = (value.split(" ")[-1] for name, value in headers if is_secret_name(name))
+        return tuple(key for key in (*stored, *self._fetched.values(), *routed) if key)
 
     async def fetch(self, provider: str) -> None:
         """Have a key at hand that is in the keyring. Asks it once; and not for ever.

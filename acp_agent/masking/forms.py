@@ -23,8 +23,10 @@ MOST_QUOTED = 200
 MOST_PRIVATE = 20_000
 """Characters of a private key."""
 
+_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+"""Not within a word, but behind a line's end that is written as an escape."""
 _KEYS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    _START + r"(?:"
     r"(?P<judged>(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd|shp(?:at|ca|pa|ss))[-_]"
     r"[A-Za-z0-9_-]{16,})"
     r"|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
@@ -35,7 +37,7 @@ _KEYS = re.compile(
     r"|xox[abeoprs]-(?=[A-Za-z-]{0,10}[0-9])[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})",
     re.ASCII,
 )
-_BEARER = re.compile(r"(?<![a-z0-9])bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
+_BEARER = re.compile(_START + r"bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
 _PRIVATE_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----", re.ASCII)
 _PRIVATE_UNBEGUN = re.compile(r"-----BEGIN [A-Z ]{0,50}-{0,5}\Z", re.ASCII)
 _PRIVATE = re.compile(
@@ -57,33 +59,35 @@ _LOGIN = re.compile(
 _NO_LOGIN = re.compile(r"(?:.*\+)?(?:ssh|sftp|scp|svn)|mailto|acct", re.IGNORECASE)
 """Schemes in which a name alone opens nothing."""
 _PARAMETER = re.compile(r"(?<=[?&#;])([A-Za-z][\w.-]{0,60})=([^&\s\"'<>#;)`]+)", re.ASCII)
+_QUOTE = r"(?:\\?[\"'])"
+_AUTHORIZATION = _START + rf"(?:proxy-)?authorization{_QUOTE}?[ \t]{{0,5}}[:=][ \t]{{0,5}}{_QUOTE}?"
+_X_HEADER = _START + r"x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|password)"
+_SET_COOKIE = _START + rf"set-cookie{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _HEADER = re.compile(
-    r"(?:(?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,5}[:=][ \t]{0,5}[\"']?"
-    r"(?:basic|bearer|digest|token|negotiate|apikey)[ \t]{1,5}"
-    r"|(?<![a-z0-9])x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|password)(?:[\"']:[ \t]{0,5}[\"']|:[ \t]{0,5})"
-    r"|(?<![a-z0-9])set-cookie[\"']?:[ \t]{0,5}[\"']?(?=[^\s=;]{1,100}=))"
+    rf"(?:{_AUTHORIZATION}(?:basic|bearer|digest|token|negotiate|apikey)[ \t]{{1,5}}"
+    rf"|{_X_HEADER}(?:{_QUOTE}:[ \t]{{0,5}}{_QUOTE}|:[ \t]{{0,5}})|{_SET_COOKIE}(?=[^\s=;]{{1,100}}=))"
     r"([^\s\"',;`${}<>()\[\]\x80-\U0010ffff][^\s\"',;`{}\x80-\U0010ffff]*)",
     re.ASCII | re.IGNORECASE,
 )
 _PAIR = r"[^\s=;,\"'`\x80-\U0010ffff]{1,100}=[^\s;\"'`\x80-\U0010ffff]*"
-_COOKIE = r"(?<![a-z0-9-])cookie[\"']?:[ \t]{0,5}[\"']?"
+_COOKIE = r"(?:(?<![a-z0-9-])|(?<=\\[nrt]))cookie" + rf"{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _COOKIES = re.compile(rf"{_COOKIE}({_PAIR}(?:; ?{_PAIR}){{0,50}})", re.ASCII | re.IGNORECASE)
 _HEADERS = ("authorization", "x-", "cookie")
 _NAME = (
-    r"(?<![\w$-])(?:(?:[A-Z][A-Z0-9]{0,30}_){0,6}"
+    r"(?:(?<![\w$-])|(?<=\\[nrt]))(?:(?:[A-Z][A-Z0-9]{0,30}_){0,6}"
     r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PAT|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)"
     r"|--(?:[a-z0-9]{1,30}-){0,6}(?:token|secret|password|passphrase|api-?key|access-key|auth))="
 )
 _ASSIGNED = re.compile(
     rf"({_NAME})(?:\"((?:[^\"\\\n]|\\[^\n]){{1,{MOST_QUOTED}}})\"|'([^'\n]{{1,{MOST_QUOTED}}})'"
-    r"|[\"']?([^\s\"'$&;|()<>\[\]{}`,]{4,})(?=[\s\"'&;|`,)]|$))",
+    rf"|{_QUOTE}?"
+    r"((?:[^\s\"'$&;|()<>\[\]{}`,\\]|\\(?![nrt]))(?:[^\s\"'$&;|()<>\[\]{}`,\\]|\\(?![nrt\"])){3,})"
+    r"(?=[\s\"'&;|`,)]|\\[nrt\"]|$))",
     re.ASCII,
 )
 _UNFINISHED = re.compile(
-    r"(?:(?<![a-z0-9])bearer"
-    r"|(?<![a-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,5}(?:[:=][ \t]{0,5}[\"']?(?:[a-z]{1,9}[ \t]{0,5})?)?"
-    r"|(?<![a-z0-9])x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|password)[\"']?:[ \t]{0,5}"
-    rf"|(?<![a-z0-9])set-cookie[\"']?:[ \t]{{0,5}}|{_COOKIE}(?:{_PAIR}; ?){{0,50}}) *\S*\Z",
+    rf"(?:{_START}bearer|{_AUTHORIZATION}(?:[a-z]{{1,9}}[ \t]{{0,5}})?|{_START}(?:proxy-)?authorization{_QUOTE}?"
+    rf"|{_X_HEADER}{_QUOTE}?:[ \t]{{0,5}}|{_SET_COOKIE}|{_COOKIE}(?:{_PAIR}; ?){{0,50}})[ \t]{{0,5}}\S*\Z",
     re.ASCII | re.IGNORECASE,
 )
 _UNQUOTED = re.compile(rf"{_NAME}(?:\"(?:[^\"\\\n]|\\[^\n]){{0,{MOST_QUOTED}}}|'[^'\n]{{0,{MOST_QUOTED}}})\Z", re.ASCII)

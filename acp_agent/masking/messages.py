@@ -1,7 +1,12 @@
 """`masked`: a value of JSON without what looks like a secret, in the same shape.
 
 Beside the texts, their place tells: members that are called like secrets, `env` and `headers` of whatever is started or
-asked, a program's arguments, addresses, and what a person answers to a form.
+asked, a program's arguments, addresses, and what a person answers to a form. These places are known to let somebody in,
+so that there all is hidden but what is known to let nobody in: a header such as `Accept`, the `type` of an `auth`.
+
+A number under the name of something that people choose, as a password or a PIN, is one. Under another secret's name, as
+`token`, only one of six digits or more is, as codes that are used once: a shorter one counts or tells a place, and so
+does every number of `tokens`.
 """
 
 from __future__ import annotations
@@ -11,21 +16,31 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from acp_agent.frozen import frozen
-from acp_agent.masking.commands import mask_address, mask_argument, mask_command
-from acp_agent.masking.names import is_secret_name
+from acp_agent.masking.commands import mask_address, mask_argument, mask_command, mask_header
+from acp_agent.masking.names import (
+    counts_tokens,
+    is_about,
+    is_harmless_header,
+    is_password_name,
+    is_secret_name,
+    said,
+)
 from acp_agent.masking.texts import MASK, mask
+from acp_agent.masking.values import is_random
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 Choices: TypeAlias = Mapping[str, frozenset[str]]
 """By field of a form, what it may be answered with beside texts of one's own."""
 
 _DEEPEST = 200
-_WEAK = ("auth", "bearer", "pat", "pin", "otp", "jwt", "cvv", "pwd")
-"""Names that are a secret's where they stand alone, and may be of anything where they are a part."""
+_SHORTEST_CODE = 100_000
 _ARGUMENTS = frozenset({"args", "arguments", "argv"})
 _COMMANDS = frozenset({"command", "cmd", "script"})
 _ADDRESSES = frozenset({"url", "uri"})
-_HIDDEN = frozenset({"env", "headers"})
+_DESCRIBES = frozenset(
+    {"type", "kind", "scheme", "method", "in", "name", "title", "description", "format", "label", "required", "status"}
+)
+"""Members of an object with a secret in it that say what it is."""
 
 
 @frozen
@@ -33,9 +48,14 @@ class _Way:
     secrets: Sequence[str]
     short: Callable[[str], str]
     hidden: bool = False
+    """Texts are."""
+    least: float | None = None
+    """Numbers from this one on are."""
     command: bool = False
     address: bool = False
     arguments: bool = False
+    described: bool = False
+    """What says of which kind it is stays."""
     depth: int = 0
 
 
@@ -99,8 +119,10 @@ def _value(value: JsonValue, way: _Way, choices: Choices) -> JsonValue:
             ]
         case dict():
             return _members(value, inner, choices)
+        case bool() | None:
+            return value
         case _:
-            return cast("JsonValue", value)
+            return value if way.least is None or abs(value) < way.least else MASK
 
 
 def _text(value: str, way: _Way) -> str:
@@ -117,41 +139,86 @@ def _members(value: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonVa
     is_call = "toolCallId" in value
     shown: dict[str, JsonValue] = {}
     for key, item in value.items():
-        if key in _HIDDEN and not way.hidden:
-            said = _environment(item, way, choices)
+        if key == "env" and not way.hidden:
+            masked_item = _environment(item, way, choices)
+        elif not way.hidden and said(key).endswith("headers"):
+            masked_item = _headers(item, way, choices)
         elif key == "properties" and isinstance(item, dict) and not way.hidden:
-            said = _schema(item, way, choices)
+            masked_item = _schema(item, way, choices)
         elif is_answer and key == "content":
-            said = _answer(cast("dict[str, JsonValue]", item), way, choices)
-        elif _hides(key, item) and isinstance(item, int | float) and not isinstance(item, bool) and key in _WEAK:
-            said = MASK
+            masked_item = _answer(cast("dict[str, JsonValue]", item), way, choices)
+        elif way.described and isinstance(item, str) and (key in _DESCRIBES or is_about(key)) and not is_random(item):
+            masked_item = way.short(mask(item, way.secrets))
         else:
             inner = replace(
-                way,
-                hidden=way.hidden or _hides(key, item) or (is_pair and key == "value"),
+                _under(name, way) if is_pair and key == "value" and isinstance(name, str) else _under(key, way, item),
                 command=key in _COMMANDS or (is_call and key == "title"),
                 address=key in _ADDRESSES,
-                arguments=key in _ARGUMENTS,
+                arguments=key in _ARGUMENTS or (key in _COMMANDS and isinstance(item, list)),
             )
-            said = _value(item, inner, choices)
-        shown[_free(mask(key, way.secrets), shown)] = said
+            masked_item = _value(item, inner, choices)
+        shown[_free(mask(key, way.secrets), shown)] = masked_item
     return shown
 
 
+def _under(name: str, way: _Way, item: JsonValue = None) -> _Way:
+    """The way to what has this name."""
+    # `terminal-auth` and the like describe a way to sign in.
+    is_way_in = isinstance(item, dict | list) and said(name).endswith("-auth")
+    if not is_secret_name(name) or is_way_in:
+        return way
+    least = 0 if is_password_name(name) else None if counts_tokens(name) else _SHORTEST_CODE
+    return replace(way, hidden=True, least=least, described=isinstance(item, dict))
+
+
 def _environment(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
-    """Variables or headers, as an object or as pairs: whoever knows which of them let one in, it is not us."""
+    """Variables as an object, as pairs or as `NAME=value`: whoever knows which of them let one in, it is not us."""
+    inner = replace(way, depth=way.depth + 1)
     if isinstance(item, list):
-        return [
-            _members(
-                {key: each if key != "value" else (each and MASK) for key, each in pair.items()},
-                replace(way, depth=way.depth + 1),
-                choices,
-            )
-            if isinstance(pair, dict)
-            else _value(pair, replace(way, hidden=True), choices)
-            for pair in item
-        ]
-    return _value(item, replace(way, hidden=isinstance(item, dict)), choices)
+        return [_variable(each, inner, choices) for each in item]
+    return _value(item, replace(inner, hidden=isinstance(item, dict)), choices)
+
+
+def _variable(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
+    match item:
+        case str():
+            name, equals, value = item.partition("=")
+            return mask(name, way.secrets) + equals + (value and MASK)
+        case dict():
+            hidden = {key: (each and MASK) if key == "value" else each for key, each in item.items()}
+            return _members(hidden, replace(way, depth=way.depth + 1), choices)
+        case _:
+            return _value(item, replace(way, hidden=True), choices)
+
+
+def _headers(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
+    """Headers as an object, as pairs or as `Name: value`; a table has some as well, which are names alone."""
+    inner = replace(way, depth=way.depth + 2)
+    match item:
+        case dict():
+            shown: dict[str, JsonValue] = {}
+            for name, value in item.items():
+                way_on = inner if is_harmless_header(name) else replace(_under(name, inner), hidden=True)
+                shown[_free(mask(name, way.secrets), shown)] = _value(value, way_on, choices)
+            return shown
+        case list():
+            return [_header(each, inner, choices) for each in item]
+        case _:
+            return _value(item, inner, choices)
+
+
+def _header(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
+    match item:
+        case str():
+            return way.short(mask_header(item, way.secrets))
+        case {"name": str(name), "value": _} if is_harmless_header(name):
+            return _members(item, way, choices)
+        case dict():
+            return _variable(item, way, choices)
+        case [str(name), str()] if not is_harmless_header(name):
+            return [mask(name, way.secrets), MASK]
+        case _:
+            return _value(item, way, choices)
 
 
 def _schema(properties: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonValue:
@@ -161,20 +228,20 @@ def _schema(properties: dict[str, JsonValue], way: _Way, choices: Choices) -> Js
     for name, asked in properties.items():
         if isinstance(asked, dict):
             hidden = is_secret_name(name) or asked.get("format") == "password"
-            said: JsonValue = {
+            field: JsonValue = {
                 key: _value(item, replace(inner, hidden=hidden and key in ("default", "const")), choices)
                 for key, item in asked.items()
             }
         else:
-            said = _value(asked, replace(inner, hidden=_hides(name, asked)), choices)
-        shown[_free(mask(name, way.secrets), shown)] = said
+            field = _value(asked, _under(name, inner, asked), choices)
+        shown[_free(mask(name, way.secrets), shown)] = field
     return shown
 
 
 def _answer(content: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonValue:
     """What a person typed may be anything; what was offered to be chosen is not theirs, nor is a number or a yes."""
 
-    def said(name: str, item: JsonValue) -> JsonValue:
+    def answer(name: str, item: JsonValue) -> JsonValue:
         offered = choices.get(name, frozenset[str]())
         match item:
             case bool():
@@ -182,20 +249,13 @@ def _answer(content: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonV
             case str():
                 return item if item in offered else item and MASK
             case list():
-                return [said(name, each) for each in item]
+                return [answer(name, each) for each in item]
             case dict():
                 return _value(item, replace(way, hidden=True), choices)
             case _:
                 return MASK if item is not None and is_secret_name(name) else item
 
-    return {mask(name, way.secrets): said(name, item) for name, item in content.items()}
-
-
-def _hides(key: str, item: JsonValue) -> bool:
-    if not is_secret_name(key):
-        return False
-    # `terminal-auth` and the like describe a way to sign in.
-    return not isinstance(item, dict | list) or key in _WEAK or not key.lower().endswith("auth")
+    return {mask(name, way.secrets): answer(name, item) for name, item in content.items()}
 
 
 def _free(key: str, taken: Mapping[str, object]) -> str:

@@ -19,11 +19,26 @@ _ABOUT = re.compile(
     r"-(?:endpoint|ur[il]|host|type|kind|hint|expir(?:y|es|ation)|expires-(?:in|at)|expired|lifetime|ttl|age|name|label"
     r"|title|description|placeholder|field|file|path|dir|directory|count|limit|length|size|index|position|policy"
     r"|strength|required|enabled|supported|allowed|method|format|header|param|parameter|variable|env|var"
-    r"|provider|source|issuer|scope|status|storage|store|manager|parser|handler|class)s?$"
+    r"|provider|source|issuer|scope|status|storage|store|manager|parser|handler|class|server"
+    r"|decoder|encoder)s?$|-(?:per|map)-?[a-z]*$"
     r"|(?:^|-)(?:eos|bos|pad|unk|sep|cls|mask|stop|start|end|eot|eom|special|added|progress|prompt|completion|image|audio"
-    r"|video|fim|prefix|suffix|middle)-tokens?$|(?:^|-)tokens?-ids?$|^-*(?:no|has|needs|is|show|hide|forgot)-.*"
+    r"|video|fim|prefix|suffix|middle)-tokens?$|(?:^|-)tokens?-(?:type-)?ids?$|^-*(?:no|has|needs|is|show|hide|forgot)-.*"
 )
 """Names of what is known of a secret and lets nobody in, and of a language model's own tokens."""
+_HARMLESS_HEADERS = re.compile(
+    r"accept(?:-[a-z]+)*|content-[a-z-]+|user-agent|host|date|etag|if-[a-z-]+|cache-control|connection|keep-alive|server"
+    r"|vary|origin|referer|range|accept-ranges|retry-after|expires|last-modified|age|allow|pragma|upgrade|via|te|dnt|expect"
+    r"|max-forwards|prefer|priority|trailer|transfer-encoding|location|link|alt-svc|forwarded|traceparent|warning"
+    r"|www-authenticate|access-control-[a-z-]+|sec-[a-z-]+|x-(?:requested-with|request-id|correlation-id|powered-by"
+    r"|forwarded-[a-z]+|frame-options|content-type-options|ratelimit-[a-z-]+|github-api-version|github-media-type"
+    r"|goog-api-client|stainless-[a-z-]+)|[a-z]+-version|[a-z]+-beta|mcp-protocol-version|last-event-id",
+    re.IGNORECASE,
+)
+
+
+def is_harmless_header(name: str) -> bool:
+    """Whether it is the name of a header that lets nobody in. All others may."""
+    return _HARMLESS_HEADERS.fullmatch(name) is not None
 
 
 def is_secret_name(name: str) -> bool:
@@ -32,12 +47,22 @@ def is_secret_name(name: str) -> bool:
     words = said(name)
     if not (_PASSWORDS.search(words) or _ANYWHERE.search(words) or _AT_THE_END.search(words)):
         return False
-    return not (_COUNTS.search(words) or _ABOUT.search(words))
+    return not (_COUNTS.search(words) or is_about(name))
+
+
+def is_about(name: str) -> bool:
+    """Whether it names what is known of a secret and lets nobody in, such as `tokenUrl` or `token_type`."""
+    return _ABOUT.search(said(name)) is not None
 
 
 def is_password_name(name: str) -> bool:
     """Whether what it names is a secret of which a person may have chosen a number."""
     return bool(_PASSWORDS.search(said(name))) and is_secret_name(name)
+
+
+def counts_tokens(name: str) -> bool:
+    """Whether a number with this name is of a language model's tokens, such as `thoughtTokens`."""
+    return "tokens" in said(name).split("-")
 
 
 def is_weak_parameter(name: str) -> bool:

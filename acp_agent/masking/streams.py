@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from acp_agent.masking.forms import unfinished
 from acp_agent.masking.texts import mask, whole
 
 MOST_HELD = 50_000
@@ -54,8 +53,8 @@ class StreamMask:
 
     def _end(self, text: str) -> int:
         """Where the text can be cut: no finding goes over it, and none ever will."""
-        limit = min(unfinished(text), *(_beginning(secret, text) for secret in self._secrets), len(text))
-        uncut = whole(text, self._secrets)
+        uncut, unfinished = whole(text, self._secrets)
+        limit = min(unfinished, *(_beginning(secret, text) for secret in self._secrets), len(text))
         while limit > 0:
             at = _last_end(text, limit)
             over = next((start for start, end in uncut if start < at < end), None)

@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from acp_agent.masking.forms import findings
-from acp_agent.masking.names import is_secret_name
+from acp_agent.masking.forms import findings, unfinished
+from acp_agent.masking.names import is_about, is_secret_name
+from acp_agent.masking.values import is_random
 
 MASK = "***"
-_MIN_SECRET = 8
+MIN_SECRET = 8
+"""Characters of a known value; hiding a shorter one would garble all that is said."""
 _VARIABLE = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PASSWD|PASSPHRASE|COOKIE|(?:^|_)(?:PASS|PAT|JWT|AUTH)$|_PWD$", re.IGNORECASE
 )
+_SOLID = re.compile(r"\S", re.ASCII)
 _MEMBER = re.compile(r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]|\\.)+)")
 
 _remembered: set[str] = set()
@@ -26,13 +29,18 @@ _remembered: set[str] = set()
 
 def remember_secret(value: str) -> None:
     """Count this among the secrets of the process, wherever it came from."""
-    if len(value) >= _MIN_SECRET:
+    if len(value) >= MIN_SECRET:
         _remembered.add(value)
 
 
 def secrets_of(env: Mapping[str, str]) -> list[str]:
-    """Values of environment variables that look like secrets, and what is remembered as one, the longest first."""
-    secrets = {value for name, value in env.items() if _VARIABLE.search(name) and len(value) >= _MIN_SECRET}
+    """Values of environment variables that look like secrets, and what is remembered as one, the longest first; not the
+    file that a secret is in."""
+    secrets = {
+        value
+        for name, value in env.items()
+        if _VARIABLE.search(name) and len(value) >= MIN_SECRET and (not is_about(name) or is_random(value))
+    }
     return sorted(secrets | _remembered, key=len, reverse=True)
 
 
@@ -41,7 +49,7 @@ def mask(text: str, secrets: Sequence[str]) -> str:
 
     :param secrets: values that are known, whatever they look like.
     """
-    return hide(text, [*_known(text, secrets), *((start, end) for *_, start, end in findings(text))])
+    return hide(text, hidden(text, secrets))
 
 
 def mask_broken(text: str, secrets: Sequence[str]) -> str:
@@ -59,9 +67,29 @@ def hide(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join((*shown, text[done:])) if shown else text
 
 
-def whole(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
-    """The parts of a text that have to be seen together to know what of them is hidden, in order."""
-    return _joined([*_known(text, secrets), *((start, end) for start, end, *_ in findings(text))])
+def hidden(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
+    """The parts of a text that `mask` hides; some overlap."""
+    known = _joined(_known(text, secrets))
+    return [*known, *((start, end) for *_, start, end in findings(filled(text, known)))]
+
+
+def filled(text: str, known: Iterable[tuple[int, int]]) -> str:
+    """The text with what is known made unreadable, as long as it was: a word beside it begins and ends there, as it
+    does once that is hidden."""
+    parts: list[str] = []
+    done = 0
+    for start, end in known:
+        parts += (text[done:start], _SOLID.sub("*", text[start:end]))
+        done = end
+    return "".join((*parts, text[done:])) if parts else text
+
+
+def whole(text: str, secrets: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+    """The parts of a text that have to be seen together to know what of them is hidden, in order; and where something
+    begins that more text may make one of."""
+    known = _joined(_known(text, secrets))
+    readable = filled(text, known)
+    return _joined([*known, *((start, end) for start, end, *_ in findings(readable))]), unfinished(readable)
 
 
 def _known(text: str, secrets: Sequence[str]) -> Iterable[tuple[int, int]]:

@@ -23,10 +23,13 @@ _SAYS_NOTHING = re.compile(
 _PLAIN = re.compile(
     r"(?:[A-Z]?[a-z]{0,15}|[A-Z]{1,15})(?:[._+-](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|[0-9]{1,3}))*|-?[0-9]{1,5}"
 )
-_ELSEWHERE = re.compile(r"\$[{(]|\$[A-Za-z_]\w*(?:$|[/\"' ])|[`<]|\{[{%A-Za-z_}]|%[A-Z_]+%|%[sr]$|[*x.…]+$", re.ASCII)
+_ELSEWHERE = re.compile(
+    r"\$[{(]|\$[A-Za-z_]\w*(?:$|[/\"' ])|[`<]|\{[{%A-Za-z_}]|%[A-Z_]+%|%[sr]$|[*.…]+$|[xX]{3,}$", re.ASCII
+)
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,40}"
 _PATH_OF_CODE = re.compile(rf"{_NAME}(?:(?:\.|\?\.|::|->){_NAME}){{1,8}}")
 _CALL = re.compile(rf"(?:{_NAME}(?:\.|::)){{1,8}}{_NAME}[(\[]|(?:getenv|getpass|env|get|input|prompt|require|str)\(")
+_WORDS = re.compile(r"[A-Za-z_-]{1,40}")
 _ROOTS = re.compile(
     r"process|os|env|environ|import|meta|self|this|cls|config|cfg|conf|settings|options|opts|args|argv|params|secrets"
     r"|ctx|context|request|req|response|res|state|props|e"
@@ -70,5 +73,7 @@ def is_given(value: str, name: str = "") -> bool:
         parts = re.split(r"\W+", value)
         return any(map(is_random, parts)) or not (_ROOTS.fullmatch(parts[0]) or is_secret_name(parts[-1]))
     # `API_KEY=apiKey`, `TOKEN=YOUR_TOKEN`: the name once more.
-    whole, again = said(name), said(value)
-    return not whole or not (whole == again or whole.endswith(f"-{again}") or again.endswith(f"-{whole}"))
+    whole, again = said(name), said(value) if _WORDS.fullmatch(value) else ""
+    return not (whole and again) or not (
+        whole == again or whole.endswith(f"-{again}") or again.endswith(f"-{whole}") or again.startswith("your-")
+    )

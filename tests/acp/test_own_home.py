@@ -70,3 +70,16 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         assert not written.is_error
         asked = [permission["toolCall"]["title"] for permission in it.agent.desk.permissions]
         assert asked == ["Read state/notes.txt", "Search for needle in state", "Write state/new.txt"]
+
+
+async def test_a_stored_key_is_not_written_down_where_the_wire_is_recorded(tmp_path: Path) -> None:
+    key = "correct-horse-battery"
+    async with stage(tmp_path, Reply(f"It is {key}, and no other."), dialect="anthropic", env=WIRE) as it:
+        stored = await run_command(it.home, "login", "openai", "--no-check", stdin=key)
+        assert stored.code == 0, stored
+        session = await it.agent.new_session(it.home)
+        await it.agent.prompt(session, f"Is it {key}?", 30)
+        written = "".join(path.read_text() for path in (it.home / "state" / "wire").iterdir())
+        assert "Is it ***?" in written
+        assert "and no other" in written
+        assert key not in written

@@ -86,7 +86,7 @@ def test_a_text_loses_its_secret_alone(text: str, left: str) -> None:
         ("run --token hunter2 --verbose", "run --token *** --verbose"),
         ("run --apiToken=hunter2 --auth 'hunter2' -v", "run --apiToken=*** --auth '***' -v"),
         ("db_pass=hunter2 make all", "db_pass=*** make all"),
-        ("""curl -H "X-Session: hunter2" -H 'Accept: *' u""", """curl -H "X-Session: ***" -H 'Accept: ***' u"""),
+        ("""curl -H "X-Session: hunter2" -H 'Accept: *' u""", """curl -H "X-Session: ***" -H 'Accept: *' u"""),
         ("TOKEN=$TOKEN run --token $TOKEN --max-tokens 5", "TOKEN=$TOKEN run --token $TOKEN --max-tokens 5"),
         ("git log --author me && grep -n token src", "git log --author me && grep -n token src"),
     ],
@@ -133,5 +133,7 @@ def test_variables_that_are_called_like_secrets_are_known() -> None:
         "OLDPWD": "/home/me/other",
         "SSH_AUTH_SOCK": "/tmp/socket",
         "GIT_ASKPASS": "/usr/bin/ask",
+        "API_KEY_FILE": "/run/secrets/key",
+        "TOKEN_URL": "https://a.example/token",
     }
     assert sorted(secrets_of(env)) == ["12345678-passwd", "12345678-pat", "12345678-pwd"]
