@@ -13,6 +13,8 @@ from acp_agent.masking.texts import mask, whole
 
 MOST_HELD = 50_000
 """Characters; the secret that has more, or that stands in a longer word, may be seen in part."""
+_PATIENCE = 64
+"""What is held is looked through anew when it has grown by this part, so that a long wait takes no long time."""
 _ENDS = re.compile(r"[\s\u0080-\U0010ffff]", re.ASCII)
 _PLACES = re.compile(r"[=:/?&#@]")
 
@@ -27,6 +29,7 @@ class StreamMask:
         self._secrets = [secret for secret in secrets if secret]
         self._held: list[str] = []
         self._size = 0
+        self._due = 0
 
     def feed(self, piece: str) -> str:
         """Take the next piece.
@@ -35,11 +38,12 @@ class StreamMask:
         """
         self._held.append(piece)
         self._size += len(piece)
-        if not _ENDS.search(piece) and self._size <= MOST_HELD:
+        if self._size <= MOST_HELD and (not _ENDS.search(piece) or self._size < self._due):
             return ""
         text = "".join(self._held)
         end = self._end(text) or (len(text) if len(text) > MOST_HELD else 0)
         self._held, self._size = [text[end:]], len(text) - end
+        self._due = self._size + self._size // _PATIENCE
         return mask(text[:end], self._secrets)
 
     def flush(self) -> str:
@@ -48,7 +52,7 @@ class StreamMask:
         :returns: what was held back.
         """
         text = "".join(self._held)
-        self._held, self._size = [], 0
+        self._held, self._size, self._due = [], 0, 0
         return mask(text, self._secrets)
 
     def _end(self, text: str) -> int:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from acp_agent.masking.forms import findings, unfinished
 from acp_agent.masking.names import is_about, is_secret_name
-from acp_agent.masking.values import is_random
+
+# What the forms are found with takes tens of milliseconds to be made, and an agent that starts says nothing: it is
+# imported where the first text is masked.
 
 MASK = "***"
 MIN_SECRET = 8
@@ -36,6 +37,8 @@ def remember_secret(value: str) -> None:
 def secrets_of(env: Mapping[str, str]) -> list[str]:
     """Values of environment variables that look like secrets, and what is remembered as one, the longest first; not the
     file that a secret is in."""
+    from acp_agent.masking.values import is_random
+
     secrets = {
         value
         for name, value in env.items()
@@ -69,6 +72,8 @@ def hide(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 def hidden(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
     """The parts of a text that `mask` hides; some overlap."""
+    from acp_agent.masking.forms import findings
+
     known = _joined(_known(text, secrets))
     return [*known, *((start, end) for *_, start, end in findings(filled(text, known)))]
 
@@ -87,6 +92,8 @@ def filled(text: str, known: Iterable[tuple[int, int]]) -> str:
 def whole(text: str, secrets: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
     """The parts of a text that have to be seen together to know what of them is hidden, in order; and where something
     begins that more text may make one of."""
+    from acp_agent.masking.forms import findings, unfinished
+
     known = _joined(_known(text, secrets))
     readable = filled(text, known)
     return _joined([*known, *((start, end) for start, end, *_ in findings(readable))]), unfinished(readable)

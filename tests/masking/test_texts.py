@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,3 +140,9 @@ def test_variables_that_are_called_like_secrets_are_known() -> None:
         "TOKEN_URL": "https://a.example/token",
     }
     assert sorted(secrets_of(env)) == ["12345678-passwd", "12345678-pat", "12345678-pwd"]
+
+
+def test_an_agent_that_starts_does_not_load_what_finds_secrets_in_texts() -> None:
+    code = "import sys, acp_agent.app; print('acp_agent.masking.forms' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert ran.stdout == "False\n"
