@@ -18,7 +18,7 @@ from acp_agent.commands.chat.flowing import Flow
 from acp_agent.commands.chat.history import KEPT, HistoryFile, decoded, encoded
 from acp_agent.commands.chat.mentions import parts_of
 from acp_agent.commands.chat.meter import Meter, meter_text
-from acp_agent.commands.safe import safe_for
+from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView, Diff
 from acp_agent.conversation.messages import ResourceLink, Text
 from acp_agent.turn.updates import Command
@@ -185,7 +185,7 @@ def test_no_word_is_lost_by_mentions(text: str) -> None:
 def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> None:
     long = "".join(f"{number}\n" for number in range(500))
     diffs = (Diff("/p/a.py", "one\ntwo\n", "one\nzwei\n"), Diff("/q/b.py", None, long))
-    lines = change_lines(CallView("Edit", diffs=diffs), "/p")
+    lines = change_lines(CallView("Edit", diffs=diffs), "/p", safe_for({}))
     assert lines[:5] == [
         ("file", "a.py"),
         ("place", "@@ -1,2 +1,2 @@"),
@@ -203,3 +203,33 @@ def test_nothing_that_a_terminal_obeys_is_left_of_a_text(text: str) -> None:
     left = safe_for({})(text)
     assert not any(ord(character) < 32 and character not in "\t\n\r" for character in left)
     assert not any(0x7F <= ord(character) < 0xA0 for character in left)
+
+
+SECRETS = {"MY_TOKEN": "horse battery", "MY_PASSWORD": "two\nlines, no end"}
+WORDS_OF_SECRETS = ["horse", "battery", "hor", "two", "lines, no end"]
+PIECES = st.sampled_from([*WORDS_OF_SECRETS, " ", "\n", "\x1b[", "31m", "\x1b", "]0;", "\x07", "\u202e", "é"])
+
+
+@given(pieces=st.lists(PIECES, max_size=20), cuts=st.lists(st.integers(0, 60), max_size=8))
+def test_a_text_that_streams_is_made_as_safe_as_the_whole(pieces: list[str], cuts: list[int]) -> None:
+    text = "".join(pieces)
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    stream = SafeStream(SECRETS)
+    shown = "".join(stream.feed(text[begin:end]) for begin, end in pairwise(ends)) + stream.flush()
+    assert shown == safe_for(SECRETS)(text)
+
+
+def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
+    safe = safe_for(SECRETS)
+    assert safe("Run echo horse bat…") == "Run echo ***…"
+    assert safe("Run echo hors…") == "Run echo ***…"
+    assert safe("Run echo hor…") == "Run echo hor…"
+    assert safe("Run echo horses…") == "Run echo horses…"
+
+
+def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\nIBADAN\n-----END PRIVATE KEY-----\n"
+    lines = change_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), "/p", safe_for({}))
+    assert [text for kind, text in lines if kind == "added"] == [
+        "+-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----"
+    ]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.commands.chat.changes import change_lines
-from acp_agent.commands.chat.flowing import Flow
+from acp_agent.commands.chat.flowing import Flow, Row
 from acp_agent.commands.client import WAITING, LocalClient, plan_lines
 from acp_agent.commands.opening import REFUSED
 from acp_agent.commands.questions import TerminalQuestions
+from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, ResultPart, Text
 from acp_agent.errors import AgentError
@@ -73,6 +74,7 @@ class ChatClient(LocalClient):
     """`SessionClient` for a person in a conversation.
 
     :param cwd: absolute path; files below it are shown relative to it.
+    :param env: environment variables; values of those that are secrets are not shown.
     :param changed: called when the meter may have to show something else: with how full the window is, where that has
         changed.
     :ivar commands_on_offer: the slash commands.
@@ -82,11 +84,15 @@ class ChatClient(LocalClient):
     :ivar recording: takes what is shown in place of the terminal: a part for each prompt, as long as it is set.
     """
 
-    def __init__(self, desk: Desk, cwd: str, changed: Callable[[UsageUpdated | None], object]) -> None:
+    def __init__(
+        self, desk: Desk, cwd: str, env: Mapping[str, str], changed: Callable[[UsageUpdated | None], object]
+    ) -> None:
         super().__init__(TerminalQuestions(lambda text: self._line("question", text), self._typed))
         self._desk = desk
         self._cwd = cwd
         self._changed = changed
+        # Safe before it is rows: a secret may go over the edge of one.
+        self._safe, self._streaming = safe_for(env), SafeStream(env)
         self._flow = Flow(get_cwidth)
         self._flowing = ""
         self._style = ""
@@ -112,6 +118,7 @@ class ChatClient(LocalClient):
                 self.working, self.cancelling = True, False
                 self._desk.busy(WAITING)
             case CallStarted():
+                self.end_stream()  # what was said before it is over
                 self._running[update.call_id] = update.view.title
                 self._desk.busy(update.view.title)
             case CallFinished():
@@ -164,7 +171,7 @@ class ChatClient(LocalClient):
 
     def said(self, text: str) -> None:
         """What the person said."""
-        first, *rest = text.split("\n")
+        first, *rest = self._safe(text).split("\n")
         self._lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
 
     def noted(self, note: str) -> None:
@@ -184,10 +191,10 @@ class ChatClient(LocalClient):
         self._line("question", f"? {view.title}")
         if view.diffs:
             self._changes_shown.add(call_id)
-            self._lines([(kind, f"  {line}")] for kind, line in change_lines(view, self._cwd))
+            self._lines([(kind, f"  {line}")] for kind, line in change_lines(view, self._cwd, self._safe))
         command = arguments.get("command")
         if isinstance(command, str) and command not in view.title:
-            self._lines([("code", f"  {line}")] for line in command.split("\n"))
+            self._lines([("code", f"  {line}")] for line in self._safe(command).split("\n"))
         names = [str(option["name"]) for option in permission_options(subject)]
         self._line("dim", "  " + "  ".join(f"[{letter}] {name}" for letter, name in zip("yan", names, strict=True)))
         return await self._chosen("  Allow? ", _LETTERS)
@@ -219,8 +226,7 @@ class ChatClient(LocalClient):
             self.end_stream()
             self._desk.lines([[]])
             self._flowing, self._style, self._flow = message, style, Flow(get_cwidth)
-        rows = self._flow.feed(text, self._desk.columns)
-        self._desk.lines([(self._style or _STYLES[kind], row)] for kind, row in rows)
+        self._rows(self._flow.feed(self._streaming.feed(text), self._desk.columns))
         self._desk.live(self._style, self._flow.rest)
 
     def end_stream(self) -> None:
@@ -228,17 +234,24 @@ class ChatClient(LocalClient):
         if self._flowing:
             self._flowing = ""
             self._desk.live("", "")
-            self._desk.lines([(self._style or _STYLES[kind], row)] for kind, row in self._flow.end())
+            self._rows([*self._flow.feed(self._streaming.flush(), self._desk.columns), *self._flow.end()])
+
+    def _rows(self, rows: Iterable[Row]) -> None:
+        self._desk.lines([(self._style or _STYLES[kind], row)] for kind, row in rows)
 
     def _call(self, update: CallFinished) -> None:
         failed = update.status != "completed"
         mark, style = ("✗", "error") if failed else ("✓", "call")
         lines: list[Line] = [[(style, f"{mark} {update.view.title}")]]
-        if failed and (reason := _reason(update.parts)):
+        if failed and (reason := self._reason(update.parts)):
             lines.append([("dim", f"  {reason}")])
         if not failed and update.call_id not in self._changes_shown:
-            lines += ([(kind, f"  {line}")] for kind, line in change_lines(update.view, self._cwd))
+            lines += ([(kind, f"  {line}")] for kind, line in change_lines(update.view, self._cwd, self._safe))
         self._lines(lines)
+
+    def _reason(self, parts: tuple[ResultPart, ...]) -> str:
+        text = next((part.text for part in parts if isinstance(part, Text)), "")
+        return one_line(self._safe(text).strip().partition("\n")[0], _REASON)
 
     def _compacted(self, update: CompactionFinished) -> None:
         self.end_stream()
@@ -248,7 +261,7 @@ class ChatClient(LocalClient):
             became = "was cancelled" if update.status == "cancelled" else "failed"
             self._line("warning", f"The compaction {became}.{why}")
             return
-        self._lines([("dim", line)] for line in update.receipt.split("\n") if line)
+        self._lines([("dim", line)] for line in self._safe(update.receipt).split("\n") if line)
 
     def _turn_over(self, update: TurnOver) -> None:
         self.working = False
@@ -261,7 +274,7 @@ class ChatClient(LocalClient):
 
     def _line(self, style: str, text: str) -> None:
         flow = Flow(get_cwidth)
-        self._lines([(style, row)] for _, row in [*flow.feed(text, self._desk.columns), *flow.end()])
+        self._lines([(style, row)] for _, row in [*flow.feed(self._safe(text), self._desk.columns), *flow.end()])
 
     def _lines(self, lines: Iterator[Line] | list[Line]) -> None:
         self.end_stream()
@@ -274,11 +287,6 @@ def _ended(update: TurnOver) -> list[tuple[str, str]]:
         return [("error", _sentence(update.error))]
     words = _ENDS.get(update.stop or "")
     return [] if words is None else [("warning", words)]
-
-
-def _reason(parts: tuple[ResultPart, ...]) -> str:
-    text = next((part.text for part in parts if isinstance(part, Text)), "")
-    return one_line(text.strip().partition("\n")[0], _REASON)
 
 
 def _sentence(error: Exception) -> str:

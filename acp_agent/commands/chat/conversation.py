@@ -20,7 +20,7 @@ from acp_agent.commands.chat.mentions import parts_of
 from acp_agent.commands.chat.meter import Meter, meter_text
 from acp_agent.commands.chat.plain import PlainDesk
 from acp_agent.commands.chat.screen import ScreenDesk
-from acp_agent.commands.safe import safe_for
+from acp_agent.commands.safe import Safe, safe_for
 from acp_agent.errors import AgentError
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE
@@ -53,9 +53,9 @@ class Conversation:
         self._session: Session | None = None
         self._leaving = False
         self._history = HistoryFile(home)
-        typing, safe = Typing(self._entered, self._interrupted), safe_for(env)
+        typing, self._safe = Typing(self._entered, self._interrupted), safe_for(env)
         self._desk: Desk = (
-            PlainDesk(typing, self._history.add, safe)
+            PlainDesk(typing, self._history.add, self._safe)
             if env.get("TERM", "").lower() in CANNOT_MOVE
             else ScreenDesk(
                 typing,
@@ -63,10 +63,10 @@ class Conversation:
                 candidates=self._candidates,
                 meter=lambda columns: meter_text(self._meter, columns, get_cwidth),
                 history=self._history,
-                safe=safe,
+                safe=self._safe,
             )
         )
-        self.client = ChatClient(self._desk, str(cwd), lambda usage: tasks.start_soon(self._measure, usage))
+        self.client = ChatClient(self._desk, str(cwd), env, lambda usage: tasks.start_soon(self._measure, usage))
 
     async def run(self, manager: SessionManager, session: Session, *, again: bool) -> bool:
         """Have the person converse until they leave.
@@ -99,7 +99,7 @@ class Conversation:
         finally:
             self.client.recording = None
         for part in newest:
-            for update in in_short(part):
+            for update in in_short(part, self._safe):
                 self.client.print(update)
         self.client.end_stream()
 
@@ -178,9 +178,12 @@ class Conversation:
         self._desk.renew()
 
 
-def in_short(updates: Sequence[Update]) -> list[Update]:
+def in_short(updates: Sequence[Update], safe: Safe) -> list[Update]:
     """What is worth showing again of a prompt: no thoughts, the newest calls without what they changed, and of long
-    texts the beginning and the end."""
+    texts the beginning and the end.
+
+    :param safe: makes a text safe to be shown, before it is cut.
+    """
     calls = [update for update in updates if isinstance(update, CallFinished)]
     left_out = calls[: max(0, len(calls) - CALLS_SHOWN_AGAIN)]
     shown: list[Update] = []
@@ -189,7 +192,7 @@ def in_short(updates: Sequence[Update]) -> list[Update]:
             case AgentThought():
                 continue
             case AgentSaid():
-                shown.append(replace(update, text=cut_middle(update.text, TEXT_SHOWN_AGAIN)))
+                shown.append(replace(update, text=cut_middle(safe(update.text), TEXT_SHOWN_AGAIN)))
             case CallFinished() if update in left_out:
                 if update is left_out[-1]:
                     shown.append(Notice("info", f"({counted(len(left_out), 'call')} before these)"))
