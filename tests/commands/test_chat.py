@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import anyio
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.pictures import png
 from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, CTRL_Z, ENTER, ESCAPE, TAB, UP, leaves, sends, watching
 from support.terminal import run_command
 
@@ -162,6 +165,29 @@ async def test_tab_completes_commands_and_paths_and_a_mention_is_sent_as_a_link(
                 link = (tmp_path / "src" / "cart.py").as_uri()
                 texts = [part["text"] for part in messages(server.calls[0].body)[-1]["content"]]
                 assert texts == ["See ", f"[link: cart.py | {link}]", " now"]
+                await leaves(person)
+
+
+async def test_an_image_that_is_mentioned_is_seen_by_the_model_and_what_is_none_is_a_link(tmp_path: Path) -> None:
+    picture = png(20, 10, seed=3)
+    (tmp_path / "shot.PNG").write_bytes(picture)
+    (tmp_path / "half.png").write_bytes(picture[:-20])
+    (tmp_path / "words.png").write_text("No picture.")
+    (tmp_path / "shot.txt").write_bytes(picture)
+    os.mkfifo(tmp_path / "pipe.png")
+    links = ("half.png", "words.png", "shot.txt", "pipe.png")
+    async with model_server([Reply("Seen.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, f"Is @shot.PNG, like {' '.join(f'@{name}' for name in links)}")
+                await person.until("Seen.")
+                words, image, *rest = server.calls[0].body["input"][-1]["content"]
+                assert words == {"type": "input_text", "text": "Is @shot.PNG"}
+                assert image["type"] == "input_image"
+                assert image["image_url"] == f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+                sent = " ".join(part["text"] for part in rest)
+                assert [f"[link: {name} | {(tmp_path / name).as_uri()}]" in sent for name in links] == [True] * 4
                 await leaves(person)
 
 
