@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from acp_agent.commands.asking import answered, is_somebody_here
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.questions import TerminalQuestions
-from acp_agent.commands.safe import safe_for
+from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
@@ -90,7 +90,7 @@ class TerminalClient(LocalClient):
 
     def __init__(self) -> None:
         super().__init__(TerminalQuestions(self._aside))
-        self._safe = safe_for(os.environ)
+        self._safe, self._streaming = safe_for(os.environ), SafeStream(os.environ)
         self._activity = Activity()
         self._running: dict[str, str] = {}
         self._message = ""
@@ -180,7 +180,7 @@ class TerminalClient(LocalClient):
         """Finish the last line, and show nothing that moves."""
         self._activity.idle()
         if self._message:
-            print(flush=True)
+            print(self._streaming.flush(), flush=True)
             self._message = ""
 
     def _busy(self, what: str) -> None:
@@ -190,9 +190,9 @@ class TerminalClient(LocalClient):
     def _say(self, message_id: str, text: str) -> None:
         self._activity.idle()
         if self._message and self._message != message_id:
-            print("\n")
+            print(f"{self._streaming.flush()}\n")
         self._message = message_id
-        print(self._safe(text) if sys.stdout.isatty() else text, end="", flush=True)
+        print(self._streaming.feed(text) if sys.stdout.isatty() else text, end="", flush=True)
 
     def _aside(self, text: str) -> None:
         self.end()

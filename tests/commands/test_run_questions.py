@@ -84,6 +84,20 @@ async def test_a_terminal_obeys_nothing_of_an_answer_and_another_program_gets_al
         assert piped.out == "\x1b[2J\x1b]0;title\x07 \x9b2J \x1b[31mSo.\n"
 
 
+async def test_a_secret_that_an_answer_says_piece_by_piece_is_not_shown_and_another_program_gets_it(
+    tmp_path: Path,
+) -> None:
+    key = "Zq9aB3dE5fG7haB3dE5fG7h"
+    script = [Reply(["Your key is ", *key, " now. The", " end."]) for _ in range(2)]
+    async with model_server(script, "openai") as server:
+        env = {**server.env(), "MY_API_KEY": key}
+        async with at_a_terminal(tmp_path, "run", "Say it.", env=env) as person:
+            with anyio.fail_after(40):
+                assert await person.ended() == 0
+        assert person.shown.startswith("Your key is *** now. The end.\r\n")
+        assert (await run_command(tmp_path, "run", "Say it.", env=env)).out == f"Your key is {key} now. The end.\n"
+
+
 async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
     script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
     async with (

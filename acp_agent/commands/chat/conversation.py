@@ -82,8 +82,8 @@ class Conversation:
         manager.prewarm(session)
         if trouble := self._history.trouble():
             self.client.print(Notice("warning", trouble))
-        self._desk.lines([[("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")]])
-        self._desk.prompt()
+        keys = "ctrl-d leaves" if self._desk.keeps_typed else "shift-tab changes the mode, ctrl-d leaves"
+        self.say(f"/help lists the commands, {keys}.")
         return await self._desk.run()
 
     def say(self, text: str) -> None:

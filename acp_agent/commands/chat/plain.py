@@ -66,6 +66,7 @@ class PlainDesk:
         """
         try:
             with self._line_ends():
+                self.prompt()
                 typed = b""
                 while not self._over:
                     await anyio.wait_readable(self._terminal)
@@ -100,8 +101,7 @@ class PlainDesk:
     def prompt(self) -> None:
         """Show that it is the person's turn."""
         if not self._prompted and not self._over:
-            self._write(self._printable(self._question.text) if self._question else PROMPT)
-            self._prompted = True
+            self._show(PROMPT if self._question is None else self._question.text)
 
     async def ask(self, question: str) -> str | None:
         """What the person types behind a question.
@@ -110,7 +110,7 @@ class PlainDesk:
         """
         async with self._asking:
             self._question = asked = Question(question)
-            self.prompt()
+            self._show(question)
             try:
                 await asked.answered.wait()
             finally:
@@ -144,9 +144,7 @@ class PlainDesk:
             case "leave":
                 self._over = True
             case "clear":
-                self._write("\n")
-                self._prompted = False
-                self.prompt()
+                self._show(PROMPT)
             case "stay":
                 pass
 
@@ -167,6 +165,10 @@ class PlainDesk:
         finally:
             with suppress(termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+
+    def _show(self, prompt: str) -> None:
+        self._write(("\n" if self._prompted else "") + self._printable(prompt))
+        self._prompted = True
 
     def _printable(self, text: str) -> str:
         return self._safe(text.replace("\r", " ").replace("\n", " "))
