@@ -13,7 +13,7 @@ import pytest
 
 from support.compactions import asked_last, messages
 from support.models import Reply, ToolCall, model_server
-from support.screens import CTRL_C, CTRL_D, UP, Watcher, leaves, sends, watching
+from support.screens import CTRL_C, CTRL_D, CTRL_Z, UP, Watcher, leaves, sends, watching
 from support.terminal import run_command
 
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
@@ -178,6 +178,8 @@ async def test_such_a_terminal_edits_and_shows_the_line_itself(tmp_path: Path) -
                 assert "> Hello wrX" in person.rows
                 person.type(f"half{CTRL_C}")
                 await person.until("> half^C\n>")
+                person.type(f"half{CTRL_Z}")  # the shell would have it now, if there were one
+                await person.until("> half^Z>")
                 person.type("Say it.\n")
                 await server.wait_calls(3)
                 person.type(CTRL_C)

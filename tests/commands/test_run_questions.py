@@ -88,7 +88,7 @@ async def test_a_secret_that_an_answer_says_piece_by_piece_is_not_shown_and_anot
     tmp_path: Path,
 ) -> None:
     key = "Zq9aB3dE5fG7haB3dE5fG7h"
-    script = [Reply(["Your key is ", *key, " now. The", " end."]) for _ in range(2)]
+    script = [Reply(["Your key is ", *key, " now. The", " end."], delay=0.03) for _ in range(2)]
     async with model_server(script, "openai") as server:
         env = {**server.env(), "MY_API_KEY": key}
         async with at_a_terminal(tmp_path, "run", "Say it.", env=env) as person:
