@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from acp_agent.regular import read_regular
+
 FILE = "chat_history"
 KEPT = 1_000
 """Texts that are kept; the file is cut to so many where it holds twice as many."""
@@ -61,8 +63,7 @@ class HistoryFile:
     def read(self) -> list[str]:
         """The texts, the oldest first; none where the file cannot be read."""
         try:
-            with os.fdopen(self._opened(os.O_RDONLY), "rb") as file:
-                texts = decoded(file.read())
+            texts = decoded(read_regular(self._path))
             if len(texts) > 2 * KEPT:
                 self._rewrite(texts[-KEPT:])
         except OSError:
