@@ -108,8 +108,7 @@ class RecipeRun:
 def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
     """The recipe that a prompt names; None for ordinary text.
 
-    The name counts only at the very beginning of the text: that is how every editor sends it, and how a person writes a
-    path instead (with a space in front). A word that names no recipe is ordinary text.
+    The name counts only at the beginning of the text; see `first_text`. A word that names no recipe is ordinary text.
 
     :raises RecipeError: it may not run, since a project brought it and nobody has allowed that.
     """
@@ -146,8 +145,18 @@ def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
 
 
 def first_text(parts: tuple[UserPart, ...]) -> str:
-    """The text that may be a command: the first that is not blank, whatever an editor has put in front of it."""
-    return next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
+    """The text that may be a command: the first that is not blank, whatever an editor has put in front of it.
+
+    A blank at its beginning is how a person writes what is no command. Behind a mention it is what separates the two:
+    editors split a text around mentions, and trim its ends alone.
+    """
+    behind = False
+    for part in parts:
+        if not isinstance(part, Text):
+            behind = True
+        elif part.text.strip():
+            return part.text.lstrip() if behind else part.text
+    return ""
 
 
 def around_command(parts: tuple[UserPart, ...]) -> tuple[tuple[UserPart, ...], tuple[UserPart, ...]]:

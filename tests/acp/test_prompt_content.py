@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.client import AgentError
-from support.editors import TOAD, ZED_BETA
+from support.editors import TOAD, ZED, ZED_BETA
 from support.replies import Reply
 from support.stage import conversation, stage
 
@@ -98,6 +98,26 @@ async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
         for block in attached:
             assert (block.get("resource") or block)["uri"] in told
         assert ("Not used: " in told) is bool(attached)
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t\n  "])
+async def test_a_slash_command_is_understood_behind_the_blank_that_separates_it_from_a_mention(
+    tmp_path: Path, blank: str
+) -> None:
+    async with stage(tmp_path, Reply("It prints."), Reply("Yes."), Reply("No."), editor=ZED) as it:
+        assert await it.prompt([BLOCKS[0], text(f"{blank}/explain the loop")]) == {"stopReason": "end_turn"}
+        asked = str(it.server.calls[0].body["input"][-1]["content"])
+        assert "the loop" in asked
+        assert "file:///shop/b.py" in asked
+        assert "/explain" not in asked
+        assert await it.prompt([text(""), BLOCKS[0], text(f"{blank}/help")]) == {"stopReason": "end_turn"}
+        assert "`/compact" in it.agent.text()
+        assert len(it.server.calls) == 1
+        # The blank that a person types is how they write what is no command.
+        for blocks in ([text(f"{blank}/help")], [text("Look at "), BLOCKS[0], text(f"{blank}/help")]):
+            await it.prompt(blocks)
+            assert "/help" in str(it.server.calls[-1].body["input"][-1])
+        assert len(it.server.calls) == 3
 
 
 async def test_a_picture_behind_a_compaction_is_told_of_as_not_used(tmp_path: Path) -> None:
