@@ -17,9 +17,10 @@ _BRACES = re.compile(r"(?<!\S)\{\}(?!\S)")
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 # What runs something else, so that its name says nothing about what happens.
 _WRAPPER_NAMES = """
-    ! . [[ bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock ionice
-    ksh nice nohup nsenter osascript parallel pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su
-    sudo systemd-run taskset tcsh time timeout tmux trap unshare watch xargs zsh
+    ! . [[ ash bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock
+    gchroot genv gnice gnohup gstdbuf gtime gtimeout gxargs ionice ksh ksh93 mksh nice nohup nsenter osascript parallel
+    pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout
+    tmux trap unshare watch xargs zsh
 """
 _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 _LITERAL = re.compile(r"'[^']*'")

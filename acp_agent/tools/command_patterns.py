@@ -66,8 +66,8 @@ def _allows(pattern: str, line: str, words: Sequence[str] | None, grows: bool, r
     if words is None or not fnmatchcase(line, pattern):
         return False
     named = _words(pattern)
-    thought_of = Counter(one.option for one in handed_on(named, looking=True))
-    for one in handed_on(words, looking=True):
+    thought_of = Counter(one.option for one in handed_on(named))
+    for one in handed_on(words):
         thought_of[one.option] -= 1
         if thought_of[one.option] < 0:
             reasons.append(f"no wildcard in the recipe's `allowed_commands` stands for `{one_line(one.word)}`")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import takewhile
 from typing import Final
 
 from acp_agent.frozen import frozen
 
 # By program, or by `git` and its subcommand. `--long` stands for each of its abbreviations as well, `-x` for the letter
-# in any group such as `-Hx`, `-word` and a word for themselves, `*` for every command line, `=` for an
-# assignment. Behind `|` are the letters whose value ends a group: in `-exml` of fd no letter but `e` is an option.
+# in any group such as `-Hx`, `-word` and a word for themselves, `*` for every command line, `:` for whatever
+# is named first. Behind `|` are the letters whose value ends a group: in `-exml` of fd no letter but `e` is an option.
 _PROFILES: Final = ("blockprofile", "coverprofile", "cpuprofile", "memprofile", "mutexprofile", "outputdir", "trace")
 _LOOKING: Final = {
     "ack ag": "--pager",
@@ -34,106 +35,21 @@ _LOOKING: Final = {
     "npm": "exec exe x config confi conf con c set init ini innit create creat crea cre cr explore explor explo edit "
     "--editor --git --globalconfig --node-options --script-shell --shell --userconfig --viewer",
     "pip": "config --local-log --log --log-file --python --report",
-    "pnpm yarn": "dlx exec config c set init create --script-shell",
+    "pnpm yarn": ": config c set init create --script-shell",
     "rg": "--pre --hostname-bin",
-    "rsync": "-e --rsh --rsync-path",
+    "rsync": "-M -e --config --daemon --dparam --log-file --only-write-batch --remote-option --rsh --rsync-path "
+    "--write-batch | BTf",
     "scp sftp": "-b -D -F -o -S | ciJlPX",
     "sdiff gsdiff": "-o --diff-program --output | IWw",
     "shuf gshuf": "-o --output | in",
     "split gsplit": "--filter",
     "sort gsort": "-o --output --compress-program | kStTy",
-    "tar gtar": "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command "
-    "--use-compress-program",
+    "tar gtar": "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script "
+    "--remove-files --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
     "tree": "-o -R",
     "wget": "-a -e -o -O -P --append-output --config --directory-prefix --execute --hsts-file --output-document "
     "--output-file --rejected-log --save-cookies --use-askpass --warc-file | ABDGIilQRtTUwX",
     "yq": "-i -s --in-place --inplace --split-exp --split-exp-file | Iop",
-}
-# They run code or other programs whatever they are told. Who lets such a program run with any arguments has let it run
-# anything.
-_SHELLS: Final = "ash elvish mksh nu oksh powershell rbash toybox xonsh"
-_WITH_A_LANGUAGE: Final = (
-    "awk dc dtrace duckdb ed emacs ex gawk gdb jshell less lldb mawk more nawk nvim sed sqlite vi view vim vimdiff"
-)
-_AROUND_OTHERS: Final = (
-    "ansible arch bunx bwrap caffeinate capsh cgexec chronic chrt concurrently corepack cpulimit cross-env "
-    "cross-env-shell daemonize dbus-run-session dotenv dumb-init env-cmd envdir firejail flatpak-spawn gosu hyperfine "
-    "lima linux ltrace nodemon npx numactl onchange perf pipx pm prlimit proxychains reflex rlwrap rr run-p run-s "
-    "sandbox-exec setarch setpriv sg socat ssh-agent start-stop-daemon su-exec tini torsocks unbuffer uvx valgrind "
-    "watchexec xcrun xvfb-run"
-)
-_RUNNING: Final = {
-    f"{_SHELLS} {_WITH_A_LANGUAGE} {_AROUND_OTHERS}": "*",
-    # languages
-    "bun": "-e -p --eval --print --preload x exec",
-    "clj clojure": "-e -Sdeps --eval | AMPSTX",
-    "crystal": "eval i play",
-    "deno": "eval repl x --eval",
-    "elixir iex": "-e --eval --rpc-eval",
-    "erl": "-eval -run -s",
-    "ghc": "-e | DILOWXcdfhikmnopqrstuvwxy",
-    "gnuplot": "-e",
-    "groovy kotlin scala": "-e -expression | DJXbcdi",
-    "gs": "-c",
-    "guile": "-c -e",
-    "ipython": "-c --c --code-to-run --InteractiveShellApp.exec-lines",
-    "julia": "-e -E -L --eval --load --print",
-    "jython micropython py pypy python pythonw": "-c timeit -mtimeit",
-    "lua luajit texlua": "-e | Ojl",
-    "matlab": "-r -batch",
-    "node nodejs": "-e -p -r --eval --print --require --import --loader --experimental-loader",
-    "octave sbcl": "--eval --load",
-    "perl raku": "-e -E -M -m -d",
-    "php": "-r -B -R -E -d -F --run --process-begin --process-code --process-end",
-    "pry": "-e -r --exec --require",
-    "r rscript": "-e",
-    "racket": "-e --eval",
-    "ruby": "-e -r",
-    "swift": "-e repl",
-    "ts-node tsx": "-C -O -e -p -r --compiler --compiler-options --eval --import --loader --print --require | DP",
-    # databases
-    "mariadb mysql": "-e --execute --init-command --pager | DPSTdhopu",
-    "mongo mongosh": "--eval",
-    "psql": "-L -c -o --command --log-file --output | FPRTUdfhpv",
-    # builds, packages and versions
-    "apt apt-get": "-c -o --config-file --option | t",
-    "asdf fnm jenv mise nodenv nvm pyenv rbenv rustup volta": "exec run x",
-    "bazel bazelisk": "--run-under",
-    "brew": "exec irb ruby sh",
-    "bundle bundler": "console e ex exe exec",
-    "c++ cc g++ gcc": "-wrapper",
-    "cabal opam stack": "eval exec ghci new-exec runghc runhaskell v2-exec",
-    "cmake": "-E | ABCDGSTUW",
-    "composer gem": "exec",
-    "conda hatch mamba micromamba pdm pipenv poetry rye": "run shell",
-    "direnv": "exec",
-    "guix": "environment repl shell time-machine",
-    "just": "-c --command --set --shell --shell-arg --shell-command",
-    "latex latexmk luatex lualatex pdflatex pdftex tex xelatex xetex": "-e -enable-write18 -latex -lualatex -pdflatex "
-    "-shell-escape -xelatex --enable-write18 --shell-escape | bcdfghijklmnoprstuvxyz",
-    "make": "-E -C -f -I --directory --eval --file --include-dir --makefile =",
-    "meson": "devenv",
-    "mix": "-e cmd eval --eval",
-    "mvn mvnw": "exec:exec exec:java",
-    "nix": "-c develop eval repl run shell --command --expr",
-    "nix-build nix-instantiate nix-shell": "-E -p --command --expr --packages --run",
-    "pixi": "exec run shell x",
-    "rails": "r runner",
-    "tox": "e exec",
-    "uv": "run tool x",
-    # containers, machines, secrets
-    "apptainer distrobox flatpak incus lxc multipass singularity snap toolbox": "enter exec run shell",
-    "aws-vault chamber doppler infisical op sops": "exec exec-env exec-file run",
-    "docker docker-compose nerdctl podman podman-compose": "create exec run",
-    "gh glab": "alias codespace config cs ext extension extensions",
-    "helm": "plugin --post-renderer",
-    "kubectl oc": "debug edit exec rsh rsync run set-credentials --kubeconfig",
-    "vagrant": "-c ssh --command",
-    # others
-    "bat batcat": "--pager",
-    "fzf": "--bind --preview",
-    "nc ncat netcat": "-c -e --exec --lua-exec --sh-exec | GWXgimopswx",
-    "zip": "-TT --unzip-command",
 }
 _DIFFERENCES: Final = "--output --ext-diff --textconv"
 _GIT: Final = {
@@ -171,6 +87,8 @@ _HARMLESS_GIT: Final = {
 _VALUED_GIT: Final = {
     *("--attr-source", "--config-env", "--git-dir", "--namespace", "--super-prefix", "--work-tree", "-C", "-c"),
 }
+_HARMLESS_PACKAGING: Final = {"--help", "--recursive", "--silent", "--version", "-h", "-r", "-s", "-v"}
+"""The same of pnpm and yarn."""
 _OTHERS: Final = frozenset(("--", "--checkpoint", "--filter", "--global", "--local", "--text"))
 """They look like an abbreviation, and are not, but where they are listed themselves."""
 _SIGNS: Final = "#:"
@@ -182,7 +100,7 @@ class _Options:
     """The options of one program.
 
     :ivar whole: each command line counts.
-    :ivar runs_code: it runs code without any of them.
+    :ivar names_programs: its first argument may be the name of any program, and is one of them.
     """
 
     letters: str = ""
@@ -190,8 +108,7 @@ class _Options:
     longs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     whole: bool = False
-    assigns: bool = False
-    runs_code: bool = False
+    names_programs: bool = False
 
 
 @frozen
@@ -206,22 +123,20 @@ class Handed:
     word: str
 
 
-def handed_on(words: Sequence[str], *, looking: bool = False) -> tuple[Handed, ...]:
+def handed_on(words: Sequence[str]) -> tuple[Handed, ...]:
     """The options of a command by which it runs something else or writes a file, in their order.
 
     :param words: the program and its arguments, at least one.
-    :param looking: none of programs that run code whatever they are told.
     """
-    return tuple(_found(words, looking=looking))
+    return tuple(_found(words))
 
 
 def could_hand_on(words: Sequence[str]) -> bool:
-    """Whether one more argument could be such an option; not of programs that run code whatever they are told.
+    """Whether one more argument could be such an option.
 
     :param words: see `handed_on`.
     """
-    options = _options_of(words)
-    return not options.runs_code and replace(options, valued="") != _Options()
+    return replace(_options_of(words), valued="") != _Options()
 
 
 def ends_options(words: Sequence[str]) -> bool:
@@ -230,6 +145,14 @@ def ends_options(words: Sequence[str]) -> bool:
     :param words: see `handed_on`.
     """
     return _name(words[0]) not in ("find", "gfind")
+
+
+def without_git_options(words: Sequence[str]) -> Sequence[str]:
+    """The arguments of git from its subcommand on.
+
+    :param words: see `handed_on`.
+    """
+    return _split_git(words[1:])[1]
 
 
 def means(option: str, word: str, words: Sequence[str]) -> bool:
@@ -246,7 +169,7 @@ def _options_of(words: Sequence[str]) -> _Options:
     return _of_git(_split_git(words[1:])[1][:1]) if name == "git" else _programs().get(name, _Options())
 
 
-def _found(words: Sequence[str], *, looking: bool) -> Iterator[Handed]:
+def _found(words: Sequence[str]) -> Iterator[Handed]:
     name, arguments = _name(words[0]), words[1:]
     if name == "git":
         before, arguments = _split_git(arguments)
@@ -254,8 +177,10 @@ def _found(words: Sequence[str], *, looking: bool) -> Iterator[Handed]:
         name, options, arguments = "".join(arguments[:1]).rstrip("*"), _of_git(arguments[:1]), arguments[1:]
     else:
         options = _programs().get(name, _Options())
-    if looking and options.runs_code:
-        return
+    if options.names_programs:
+        before = [*takewhile(lambda word: word.startswith("-"), arguments)]
+        yield from (Handed(word.partition("=")[0], word) for word in before if word not in _HARMLESS_PACKAGING)
+        yield from (Handed(word, word) for word in arguments[len(before) : len(before) + 1])
     if options.whole:
         yield Handed(name, name)
     if name in ("tar", "gtar") and arguments and not arguments[0].startswith("-"):
@@ -269,8 +194,6 @@ def _options_in(word: str, options: _Options) -> Iterator[str]:
     """Which of a program's options a word stands for."""
     if word.partition("=")[0] in options.words:
         yield word.partition("=")[0]
-    if options.assigns and "=" in word:
-        yield "="
     if word.startswith("--"):
         named = word.partition("=")[0].replace("_", "-")
         if named not in _OTHERS or named in options.longs:
@@ -305,13 +228,7 @@ def _name(program: str) -> str:
 
 @cache
 def _programs() -> dict[str, _Options]:
-    tables = ((_LOOKING, False), (_RUNNING, True))
-    return {
-        name: _read(row, runs_code=runs_code)
-        for table, runs_code in tables
-        for names, row in table.items()
-        for name in names.split()
-    }
+    return {name: _read(row) for names, row in _LOOKING.items() for name in names.split()}
 
 
 @cache
@@ -320,7 +237,7 @@ def _subcommands() -> dict[str, _Options]:
 
 
 @cache
-def _read(row: str, *, runs_code: bool = False) -> _Options:
+def _read(row: str) -> _Options:
     listed, _, valued = row.partition("|")
     words = listed.split()
     letters = [word[1] for word in words if len(word) == 2 and word.startswith("-")]
@@ -328,8 +245,7 @@ def _read(row: str, *, runs_code: bool = False) -> _Options:
         letters="".join(letters),
         valued=valued.strip(),
         longs=tuple(word for word in words if word.startswith("--")),
-        words=tuple(word for word in words if word not in "*=" and word[:2] != "--" and word[1:] not in letters),
+        words=tuple(word for word in words if word not in "*:" and word[:2] != "--" and word[1:] not in letters),
         whole="*" in words,
-        assigns="=" in words,
-        runs_code=runs_code,
+        names_programs=":" in words,
     )

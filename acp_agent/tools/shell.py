@@ -9,9 +9,8 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
-from acp_agent.tools.command_lines import words_of
 from acp_agent.tools.environment import CommandResult, Environment
-from acp_agent.tools.handed_on import handed_on
+from acp_agent.tools.known_commands import kind_of
 from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
@@ -85,17 +84,14 @@ class ShellTool:
 
 
 def subject_of(command: str, *, away: bool = False) -> str:
-    """What an "always allow" of this command covers: the program with any arguments, or this command line alone.
+    """What an "always allow" of this command covers: all commands of its kind, or this command line alone.
 
-    It is the command line where that is more than one program, or hands its program something else to run. To allow an
-    interpreter (`python3 -m unittest`) is still to allow all the scripts that it can find.
+    It is the command line wherever it is not known that no line of that kind runs anything else; see `known_commands`.
 
     :param away: it runs outside the session's directories. What is allowed there is told from what is allowed within,
         since the directory that is added (see `turn.permission.grant_subject`) looks like one more word of the command.
     """
-    words = words_of(command)
-    place = "shell outside" if away else "shell"
-    return f"{place}: {words[0] if words and not handed_on(words) else command.strip()}"
+    return f"{'shell outside' if away else 'shell'}: {kind_of(command) or command.strip()}"
 
 
 def _title(command: str) -> str:

@@ -48,6 +48,31 @@ async def test_always_holds_in_every_session_of_the_project_and_in_no_other_unti
         assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
 
 
+async def test_always_allows_more_than_the_line_only_of_commands_that_are_known_to_hand_nothing_on(
+    tmp_path: Path,
+) -> None:
+    lines = {
+        "git log -1": True,
+        "git log --oneline": False,
+        "git log --output=made": True,
+        "git branch made": True,
+        "php -v": True,
+        "php --define auto_prepend_file=x y.php": True,
+        "yarn --version": True,
+        "yarn --version ": False,
+        "yarn node -e 1": True,
+        "kubectl version --client": True,
+        "kubectl create job x --image=busybox --dry-run=client -- sh -c id": True,
+    }
+    calls = [Reply(tool_calls=[ToolCall("shell", {"command": line})]) for line in lines]
+    async with stage(tmp_path, *calls, Reply("Done.")) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        ids = {params["toolCall"]["toolCallId"] for params in it.agent.desk.permissions}
+        asked_for = {call["rawInput"]["command"]: call["toolCallId"] in ids for call in it.calls()}
+        assert asked_for == lines
+
+
 async def test_what_a_mode_forbids_no_rule_allows(tmp_path: Path) -> None:
     async with stage(tmp_path, *EDIT * 2) as it:
         it.agent.permission_answer = "allow_always"

@@ -88,7 +88,7 @@ def place(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     for project in (repo.path, home / "src" / "shop"):
         (project / ".acp-agent" / "recipes").mkdir(parents=True)
         (project / ".acp-agent" / "recipes" / "tell.md").write_text("Tell it.\n")
-        for subject in ("shell: git", "edit"):
+        for subject in ("shell: git log", "edit"):
             PermissionRules(home / "agent").allow(project, subject)
     tour = TOUR.search((REPOSITORY / "docs" / "recipes.md").read_text())
     assert tour
