@@ -13,7 +13,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, led_to, outside, require_directory, require_same_place, shown
+from acp_agent.tools.paths import absolute, led_to, outside, require_directory, require_same_place, shown, within
 from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -53,14 +53,15 @@ class GlobTool:
         pattern = relative_pattern(asked.pattern, base)
         matcher(pattern)
         place = "" if base == environment.cwd else f" in {shown(base, environment.cwd)}"
-        asked_for = outside((base,), environment.roots)
+        asked_for = outside((base,), environment.roots, environment.private)
         title = one_line(f"Find {asked.pattern}{place}") + led_to(base, asked_for, environment.cwd)
         view = CallView(title, "search", (Location(str(base)),))
 
         async def run(report: Report) -> Outcome:
             del report
-            require_same_place(base, asked_for, outside((base,), environment.roots), environment.cwd)
-            text = await anyio.to_thread.run_sync(_found, base, pattern, environment.cwd)
+            now = outside((base,), environment.roots, environment.private)
+            require_same_place(base, asked_for, now, environment.cwd)
+            text = await anyio.to_thread.run_sync(_found, base, pattern, environment)
             return Outcome((Text(text),), view)
 
         return PreparedCall(view, Access("read", asked_for, self.name), run)
@@ -82,10 +83,11 @@ def relative_pattern(pattern: str, base: Path) -> str:
     return pattern
 
 
-def _found(base: Path, pattern: str, cwd: Path) -> str:
+def _found(base: Path, pattern: str, environment: Environment) -> str:
+    cwd = environment.cwd
     require_directory(base, shown(base, cwd))
     matches = matcher(pattern)
-    walk = Walk(base)
+    walk = Walk(base, closed=within(base, environment.private))
     found = [
         entry.path for entry in walk if not entry.is_directory and matches(entry.path.relative_to(base).as_posix())
     ]

@@ -15,7 +15,6 @@ from typing import IO, cast
 import anyio.to_thread
 from pydantic import Field
 
-from acp_agent.config.home import KEYS_FILE
 from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
@@ -28,6 +27,7 @@ from acp_agent.tools.paths import (
     absolute,
     because,
     is_keys,
+    keys_inode,
     led_to,
     outside,
     refuse_keys,
@@ -154,12 +154,12 @@ def _files(base: Path, glob: str | None, environment: Environment) -> _Files:
         raise ToolError(f"{shown(base, cwd)} cannot be looked at: {because(error)}.") from error
     require_directory(base, shown(base, cwd))
     matches = None if glob is None else matcher(glob)
-    walk, closed = Walk(base), within(base, private)
+    walk, keys = Walk(base, closed=within(base, private)), keys_inode(private)
     found = _Files()
     for entry in walk:
-        if entry.is_directory or entry.is_link or (closed is not None and entry.path.is_relative_to(closed)):
+        if entry.is_directory or entry.is_link:
             continue
-        if entry.path.name == KEYS_FILE and is_keys(entry.path, private):
+        if entry.inode == keys and is_keys(entry.path, private):
             continue
         if matches is None or matches(entry.path.relative_to(base).as_posix()):
             found.names.append((str(entry.path), shown(entry.path, cwd)))

@@ -11,7 +11,16 @@ from acp_agent.conversation.events import CallView, Location
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import absolute, led_to, outside, printable, require_directory, require_same_place, shown
+from acp_agent.tools.paths import (
+    absolute,
+    led_to,
+    outside,
+    printable,
+    require_directory,
+    require_same_place,
+    shown,
+    within,
+)
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk
@@ -49,22 +58,23 @@ class ListTool:
         asked = _ListArguments.read(self.name, arguments)
         path = absolute(asked.path, environment.cwd)
         label = shown(path, environment.cwd)
-        asked_for = outside((path,), environment.roots)
+        asked_for = outside((path,), environment.roots, environment.private)
         title = one_line(f"List {label}") + led_to(path, asked_for, environment.cwd)
         view = CallView(title, "read", (Location(str(path)),))
 
         async def run(report: Report) -> Outcome:
             del report
-            require_same_place(path, asked_for, outside((path,), environment.roots), environment.cwd)
-            text = await anyio.to_thread.run_sync(_listing, path, label, asked.depth)
+            now = outside((path,), environment.roots, environment.private)
+            require_same_place(path, asked_for, now, environment.cwd)
+            text = await anyio.to_thread.run_sync(_listing, path, label, asked.depth, environment.private)
             return Outcome((Text(text),), view)
 
         return PreparedCall(view, Access("read", asked_for, self.name), run)
 
 
-def _listing(path: Path, label: str, depth: int) -> str:
+def _listing(path: Path, label: str, depth: int, private: Path | None) -> str:
     require_directory(path, label)
-    walk = Walk(path, depth, show_ignored=True)
+    walk = Walk(path, depth, show_ignored=True, closed=within(path, private))
     lines: list[str] = []
     ignored: list[str] = []
     size = hidden = 0

@@ -76,6 +76,15 @@ def is_keys(path: Path, private: Path | None) -> bool:
         return os.path.realpath(path) == os.path.realpath(keys)
 
 
+def keys_inode(private: Path | None) -> int | None:
+    """The number of the file that holds the providers' keys on its file system, under whatever name a walk comes to it;
+    a cheap look before `is_keys`. None where there is no such file."""
+    try:
+        return None if private is None else (private / KEYS_FILE).stat().st_ino
+    except OSError:
+        return None
+
+
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
     """Refuse the file that holds the providers' keys, in every mode: what a tool reads goes to a model.
 

@@ -58,7 +58,7 @@ class ShellTool:
             raise ToolError("shell: `command` holds a NUL character, which no command line can.")
         cwd = environment.cwd if asked.cwd is None else absolute(asked.cwd, environment.cwd)
         label = shown(cwd, environment.cwd)
-        asked_for = outside((cwd,), environment.roots)
+        asked_for = outside((cwd,), environment.roots, environment.private)
         if not asked_for:
             require_directory(cwd, label)
         timeout = environment.shell_timeout if asked.timeout is None else asked.timeout
@@ -72,7 +72,8 @@ class ShellTool:
             async def printed(text: str) -> None:
                 await report(OutputArrived(clean(without_escapes(text))))
 
-            require_same_place(cwd, asked_for, outside((cwd,), environment.roots), environment.cwd)
+            now = outside((cwd,), environment.roots, environment.private)
+            require_same_place(cwd, asked_for, now, environment.cwd)
             require_directory(cwd, label)
             result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
             text, raw = _reported(result, timeout)

@@ -26,12 +26,16 @@ _CHECK_EVERY = 20
 
 @frozen
 class Found:
-    """One entry of a tree; `path` begins with the directory that the walk started in."""
+    """One entry of a tree; `path` begins with the directory that the walk started in.
+
+    :ivar inode: its number on its file system.
+    """
 
     path: Path
     depth: int
     is_directory: bool
     is_link: bool
+    inode: int
     ignored: bool = False
 
 
@@ -40,11 +44,15 @@ class Walk:
 
     :param base: absolute path of an existing directory.
     :param depth: how many levels; all where None.
+    :param closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     """
 
-    def __init__(self, base: Path, depth: int | None = None, *, show_ignored: bool = False) -> None:
+    def __init__(
+        self, base: Path, depth: int | None = None, *, show_ignored: bool = False, closed: Path | None = None
+    ) -> None:
         self.base = base
+        self._closed = closed
         self.cut = ""
         self.unreadable = 0
         self._depth = min(depth or _MAX_DEPTH, _MAX_DEPTH)
@@ -76,8 +84,8 @@ class Walk:
             ignored = rules.covers(path, is_directory)
             if ignored and not self._show_ignored:
                 continue
-            yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
-            if is_directory and not ignored and len(levels) < self._depth:
+            yield Found(path, len(levels), is_directory, entry.is_symlink(), entry.inode(), ignored)
+            if is_directory and not ignored and path != self._closed and len(levels) < self._depth:
                 try:
                     levels.append((_scan(path), rules.entering(path)))
                 except OSError:

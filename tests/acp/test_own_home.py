@@ -23,6 +23,8 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path,
         ToolCall("grep", {"pattern": ".*", "path": "state/keys.json"}),
         ToolCall("grep", {"pattern": "stored", "path": "state"}),
         ToolCall("grep", {"pattern": "stored"}),
+        ToolCall("grep", {"pattern": "stored", "path": "hard.txt"}),
+        ToolCall("read", {"path": "hard.txt"}),
         ToolCall("write", {"path": "state/keys.json", "content": "{}"}),
         ToolCall("edit", {"path": "link", "edits": [{"old_text": "sk", "new_text": "ks"}]}),
     ]
@@ -33,12 +35,13 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path,
         before = keys.read_bytes()
         assert SECRET.encode() in before
         (it.home / "link").symlink_to(keys)
+        (it.home / "hard.txt").hardlink_to(keys)
         session = await it.agent.new_session(it.home)
         await it.agent.set_mode(session, mode)
         it.agent.permission_answer = "allow_once"
         assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
         answers = results(it.server.calls[-1].body)
-        assert [answer.is_error for answer in answers] == [True, True, True, True, False, False, True, True]
+        assert [answer.is_error for answer in answers] == [*[True] * 4, *[False] * 2, *[True] * 4]
         assert "holds the keys" in answers[0].text
         assert SECRET not in str(it.server.calls[-1].body)
         assert keys.read_bytes() == before
@@ -53,6 +56,11 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         ToolCall("read", {"path": "mine.txt"}),
         ToolCall("grep", {"pattern": "needle", "path": "state"}),
         ToolCall("write", {"path": "state/new.txt", "content": "x"}),
+        ToolCall("list", {"path": ".", "depth": 3}),
+        ToolCall("glob", {"pattern": "**/*.txt"}),
+        ToolCall("list", {"path": "state"}),
+        ToolCall("glob", {"pattern": "*.txt", "path": "state"}),
+        ToolCall("shell", {"command": "ls", "cwd": "state"}),
     ]
     async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), dialect="anthropic") as it:
         (it.home / "state" / "notes.txt").write_text("a needle\n")
@@ -61,15 +69,27 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         await it.agent.set_mode(session, "accept-edits")
         it.agent.permission_answer = "allow_once"
         assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
-        found, read, mine, inside, written = results(it.server.calls[-1].body)
+        found, read, mine, inside, written, tree, files, listed, matched, run = results(it.server.calls[-1].body)
         assert "mine.txt:1:my needle" in found.text
         assert "notes.txt" not in found.text
         assert "a needle" in read.text
         assert "my needle" in mine.text
         assert "notes.txt:1:a needle" in inside.text
         assert not written.is_error
+        assert "mine.txt" in tree.text
+        assert "state/" in tree.text
+        assert files.text == "mine.txt"
+        assert all("notes.txt" in answer.text for answer in (listed, matched, run))
+        assert "notes.txt" not in tree.text
         asked = [permission["toolCall"]["title"] for permission in it.agent.desk.permissions]
-        assert asked == ["Read state/notes.txt", "Search for needle in state", "Write state/new.txt"]
+        assert asked == [
+            "Read state/notes.txt",
+            "Search for needle in state",
+            "Write state/new.txt",
+            "List state",
+            "Find *.txt in state",
+            f"ls (in {it.home / 'state'})",
+        ]
 
 
 async def test_a_stored_key_is_not_written_down_where_the_wire_is_recorded(tmp_path: Path) -> None:

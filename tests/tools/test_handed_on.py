@@ -141,7 +141,7 @@ COMMANDS = sorted(
     [(name,) for names in table._LOOKING for name in names.split()]
     + [("git", name) for names in table._GIT for name in (*names.split(), "unheard-of")]
 )
-ROWS = {(name,): row for names, row in table._LOOKING.items() for name in names.split()} | {
+ROWS: dict[tuple[str, ...], str] = {(name,): row for names, row in table._LOOKING.items() for name in names.split()} | {
     ("git", name): row for names, row in table._GIT.items() for name in names.split()
 }
 PLAIN = st.lists(st.sampled_from(["-v", "a", "--", "b.py", "HEAD~1", "--quiet", "-n", "5"]), max_size=3)
