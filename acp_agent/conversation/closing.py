@@ -17,6 +17,10 @@ _RESULTS = {
     "cancelled": "The user cancelled this call before it finished. It may have had part of its effect.",
     "interrupted": "The agent was interrupted before this call finished. It may have had part of its effect.",
 }
+_NOT_RUN = {
+    "cancelled": "The user cancelled this call before it ran. It had no effect.",
+    "interrupted": "The agent was interrupted before this call ran. It had no effect.",
+}
 
 
 ENDED_BY_USER = "The user ended this command while it ran."
@@ -28,18 +32,23 @@ def was_cancelled(result: ToolResult) -> bool:
     if not result.is_error:
         return False
     first = result.parts[0] if result.parts else None
-    return result.parts == (Text(_RESULTS["cancelled"]),) or (
+    return result.parts in ((Text(_RESULTS["cancelled"]),), (Text(_NOT_RUN["cancelled"]),)) or (
         isinstance(first, Text) and first.text.startswith(ENDED_BY_USER)
     )
 
 
 def closing_events(
-    context: Context, reason: Literal["cancelled", "interrupted"], view_of: Callable[[ToolCall], CallView]
+    context: Context,
+    reason: Literal["cancelled", "interrupted"],
+    view_of: Callable[[ToolCall], CallView],
+    begun: str | None = None,
 ) -> tuple[Event, ...]:
     """The events that make this context legal; empty where it is.
 
     :param reason: how the turn came to its end, for the model to read.
     :param view_of: what an editor shows of a call.
+    :param begun: the id of the call that began to run last; None where that is not known. Calls run one after another,
+        so that no more than the first open one may have.
     """
     events: list[Event] = []
     partial = context.partial
@@ -50,7 +59,8 @@ def closing_events(
         if partial.text:
             parts.append(Text(partial.text))
         events.append(AssistantAnswered(AssistantMessage(partial.message_id, tuple(parts), context.model, reason)))
-    for call in context.open_calls:
-        result = ToolResult(call.id, (Text(_RESULTS[reason]),), is_error=True)
+    for number, call in enumerate(context.open_calls):
+        may_have_run = number == 0 and begun in (None, call.id)
+        result = ToolResult(call.id, (Text((_RESULTS if may_have_run else _NOT_RUN)[reason]),), is_error=True)
         events.append(ToolReturned(result, view_of(call)))
     return tuple(events)

@@ -71,6 +71,7 @@ class SessionHost:
     :ivar mcp: its MCP servers.
     :ivar naming: asks for its title.
     :ivar loading: loads what its first turn needs.
+    :ivar begun: the id of the call that began to run last, in this process.
     :ivar trace: W3C trace context of the prompt that is being answered.
     :ivar attachments: the bytes that its log refers to.
     :ivar originals: what was in files before they were changed, where the log does not hold it.
@@ -108,6 +109,7 @@ class SessionHost:
         self.naming = SessionNaming(self)
         self.loading = SessionLoading(self)
         self.trace: Mapping[str, str] = {}
+        self.begun = ""
         self._tasks: TaskGroup | None = None
         self._silent = False
         self.renewing = Renewing(self, services.settings, self._directories[0])
@@ -276,6 +278,10 @@ class SessionHost:
     async def before_call(self, call: ToolCall, view: CallView) -> HookOutcome:
         """Ask the hooks about a call that nobody has allowed yet."""
         return await self.hooks.before_call(call, view)
+
+    def begin_call(self, call_id: str) -> None:
+        """Note that a call begins to run: until then it has no effect."""
+        self.begun = call_id
 
     async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
         """Tell the hooks of a call that has run, or has failed, before the model reads its result."""

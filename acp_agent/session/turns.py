@@ -282,7 +282,8 @@ class SessionTurns:
         if context.turn_from is None:
             return
         open_calls = {call.id: call for call in context.open_calls}
-        closing = closing_events(context, "cancelled" if stop == "cancelled" else "interrupted", self.view_of)
+        reason = "cancelled" if stop == "cancelled" else "interrupted"
+        closing = closing_events(context, reason, self.view_of, self._host.begun)
         # Also for an editor that does not read for a while: who shows something waits, until the connection ends.
         with anyio.CancelScope(shield=True):
             try:

@@ -102,6 +102,7 @@ async def _run_call(host: TurnHost, tools: ToolRegistry, call: ToolCall, limits:
                 return "cancelled"
             if not outcome.asks:
                 await host.show(CallStarted(call.id, view))
+            host.begin_call(call.id)
             outcome = await _or_failure(asked, view, outcome.run(_Reporter(host, call.id).report))
         try:
             after = await host.after_call(asked, outcome)

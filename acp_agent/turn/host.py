@@ -129,6 +129,10 @@ class TurnHost(Protocol):
         """Ask the hooks about a call that nobody has allowed yet."""
         ...
 
+    def begin_call(self, call_id: str) -> None:
+        """Note that a call begins to run: until then it has no effect."""
+        ...
+
     async def after_call(self, call: ToolCall, outcome: Outcome) -> HookOutcome:
         """Tell the hooks of a call that has run, or has failed, before the model reads its result."""
         ...

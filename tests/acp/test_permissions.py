@@ -24,6 +24,7 @@ CALLS = {
     "plan": ToolCall("plan", {"entries": [{"content": "First", "status": "in_progress"}, {"content": "Then"}]}),
     "grep": ToolCall("grep", {"pattern": "one"}),
 }
+NOT_RUN = "The user cancelled this call before it ran. It had no effect."
 FREE, ASKED, DENIED = "free", "asked", "denied"
 MATRIX = {
     "ask": [FREE, ASKED, ASKED, ASKED, ASKED, FREE, FREE],
@@ -202,7 +203,8 @@ async def test_the_outcome_cancelled_ends_the_turn_and_no_further_call_runs(tmp_
         assert len(asked_for(it)) == 1
         assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt"]
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
-        assert [result.is_error for result in results(it.server.calls[1].body)] == [True] * 3
+        returned = results(it.server.calls[1].body)
+        assert [(result.is_error, result.text) for result in returned] == [(True, NOT_RUN)] * 3
 
 
 async def test_a_cancel_while_it_is_asked_ends_the_turn_and_takes_the_question_back(tmp_path: Path) -> None:
@@ -217,6 +219,7 @@ async def test_a_cancel_while_it_is_asked_ends_the_turn_and_takes_the_question_b
         assert taken_back.params["requestId"] == question.message["id"]
         assert [call["status"] for call in it.calls()] == ["failed"]
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
+        assert [result.text for result in results(it.server.calls[1].body)] == [NOT_RUN]
 
 
 async def test_the_mode_that_is_set_while_it_is_asked_counts_for_that_call_as_well(tmp_path: Path) -> None:

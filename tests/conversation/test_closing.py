@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.conversation.closing import closing_events
+from acp_agent.conversation.closing import closing_events, was_cancelled
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import CallView, LoggedEvent
+from acp_agent.conversation.events import CallView, LoggedEvent, ToolReturned
 from acp_agent.conversation.messages import AssistantMessage
 from support.logs import is_legal, legal_logs
 
@@ -28,3 +30,21 @@ def test_a_log_that_breaks_off_anywhere_is_legal_again_with_nothing_that_was_see
         assert isinstance(last, AssistantMessage)
         assert (last.id, last.text, last.stop_reason) == (broken.partial.message_id, broken.partial.text, "interrupted")
     assert closing_events(context, "interrupted", lambda call: CallView(call.name)) == ()
+
+
+@given(legal_logs(), st.data(), st.sampled_from(["cancelled", "interrupted"]), st.booleans())
+def test_no_more_than_the_first_open_call_may_have_had_an_effect_and_that_only_where_it_may_have_begun(
+    log: tuple[LoggedEvent, ...], data: st.DataObject, reason: Literal["cancelled", "interrupted"], is_known: bool
+) -> None:
+    broken = Context.from_log(log[: data.draw(st.integers(0, len(log)))])
+    ids = [call.id for call in broken.open_calls]
+    begun = data.draw(st.sampled_from(["", "call_before", *ids[:1]])) if is_known else None
+    results = [
+        event.result
+        for event in closing_events(broken, reason, lambda call: CallView(call.name), begun)
+        if isinstance(event, ToolReturned)
+    ]
+    assert [result.call_id for result in results] == ids
+    told = ["had no effect" not in str(result.parts) for result in results]
+    assert told == [begun in (None, call_id) and call_id == ids[0] for call_id in ids]
+    assert all(was_cancelled(result) == (reason == "cancelled") for result in results)
