@@ -103,13 +103,13 @@ class SessionMcp:
             return
         self._servers.revive()
         if not self._waited:
-            self._waited = True
             for slow in await self._servers.wait(PATIENCE_SECONDS):
                 _log.warning("the MCP server %s is not ready yet", slow.name)
                 await self._host.tell(
                     f"The MCP server {slow.name!r} is not ready yet. The session works on without it; its tools come "
                     "with the first prompt after it is."
                 )
+            self._waited = True  # not before: a prompt that is cancelled meanwhile has told nobody
         more = self._servers.tools
         room = MAX_TOOLS - len(self._built_in.names)
         if len(more) > room and not self._told_of_many:

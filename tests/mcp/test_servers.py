@@ -68,8 +68,16 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_p
 async def test_the_tools_of_a_slow_server_come_when_it_is_ready(tmp_path: Path) -> None:
     slow = mcp_program(tmp_path, "slow", tools=[tool("late")], results={}, slow=True)
     async with stage(tmp_path, Reply("One."), Reply("Two."), mcp=[slow.entry]) as it:
+        await it.prompt("/help")
+        handle = await it.agent.start_prompt(it.session, "Cancelled while it waits for the server")
+        for _ in range(10):
+            await it.agent.request("session/list", {})
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}
+        assert "is not ready yet" not in it.agent.text()
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert "'slow' is not ready yet" in it.agent.text()
+        await logged(it, "MCP server slow is not ready yet")
         assert "mcp__slow__late" not in json.dumps(it.server.calls[0].body["tools"])
         slow.go()
         await ready(it, "slow")
