@@ -104,8 +104,10 @@ class SessionManager:
 
         :raises SessionNotFoundError: no such session.
         :raises InvalidParamsError: a path is relative.
+        :raises ConfigError: the settings for this directory are wrong; what is open stays as it is.
         """
         directories = named_directories(cwd, additional)
+        self._services.settings(directories[0])
 
         async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.

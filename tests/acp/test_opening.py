@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.client import AgentError, AgentProcess, connected_agent
@@ -86,6 +87,24 @@ async def test_an_unknown_session_is_resource_not_found_and_a_new_one_can_be_mad
             assert error.value.code == -32002
             assert error.value.data["details"] == error.value.message
         await agent.new_session(tmp_path)
+
+
+async def test_an_open_session_goes_on_where_opening_it_again_fails_for_its_settings(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    async with stage(tmp_path, Reply(["One", " two"], hold=hold, hold_after=1), Reply("Three.")) as it:
+        handle = await it.agent.start_prompt(it.session, "Go")
+        await it.held()
+        config = it.home / "state" / "config.yaml"
+        before = config.read_text() if config.exists() else None
+        config.write_text("model: [unclosed")
+        for reopening in (it.agent.load, it.agent.resume):
+            with pytest.raises(AgentError, match=r"config\.yaml"):
+                await reopening(it.session, it.folder)
+        hold.set()
+        assert await handle.result() == {"stopReason": "end_turn"}
+        config.unlink() if before is None else config.write_text(before)
+        assert await it.prompt("On") == {"stopReason": "end_turn"}
+        assert "".join(it.agent.text().split()) == "OnetwoThree."
 
 
 async def test_an_empty_session_survives_a_kill_right_after_the_response(tmp_path: Path) -> None:
