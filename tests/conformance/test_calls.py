@@ -67,7 +67,7 @@ async def test_thoughts_are_a_message_with_one_id_that_is_not_the_answers(tmp_pa
         assert thought != answer
 
 
-async def test_titles_have_one_line_and_no_markup_of_ours_whatever_a_model_names(tmp_path: Path) -> None:
+async def test_titles_and_messages_have_one_line_and_no_markup_of_ours_whatever_a_model_names(tmp_path: Path) -> None:
     odd = "a\nb\r\nc\x85d\u2028e `x` **y**"
     edit = {"path": odd, "edits": [{"old_text": odd, "new_text": "x"}]}
     calls = [
@@ -90,6 +90,9 @@ async def test_titles_have_one_line_and_no_markup_of_ours_whatever_a_model_names
         commands = [call for call in it.calls() if call["kind"] == "execute"]
         assert commands[0]["title"] == "a …"
         assert commands[1]["title"].startswith("`echo` **x**")
+        assert commands[0]["rawInput"] == {"command": odd}
+        received = [line.raw.decode() for line in it.agent.lines if line.received]
+        assert [line for line in received if len(line.splitlines()) != 1] == []
 
 
 async def test_a_call_that_a_cancel_overtook_before_it_was_announced_is_not_updated(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ SCHEMA: JsonObject = {
     "properties": {
         "name": {"type": "string", "title": "Name", "minLength": 2, "format": "colour", "default": "Ada"},
         "plan": {"type": "string", "enum": ["a", "b"], "enumNames": ["Basic", "Better"]},
-        "size": {"type": "integer", "minimum": 1},
+        "size": {"type": "integer", "minimum": 1, "maximum": 10},
+        "share": {"type": "number", "maximum": 1},
         "tags": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}, "minItems": 1},
         "sure": {"type": "boolean"},
     },
@@ -71,6 +72,38 @@ async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the
         [said] = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
         assert "sampling" not in said
         assert said["elicitation"] == {"form": {}, "url": {}}
+
+
+async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_is_no_consent(tmp_path: Path) -> None:
+    wrong = [
+        ({"size": 0}, "`size` is too small or too large"),
+        ({"size": 11}, "`size` is too small or too large"),
+        ({"size": "3"}, "`size` is no number"),
+        ({"size": True}, "`size` is no number"),
+        ({"size": 2.5}, "`size` is no whole number"),
+        ({"share": 1.5}, "`share` is too small or too large"),
+        ({"sure": "yes"}, "`sure` is neither true nor false"),
+        ({"sure": 1}, "`sure` is neither true nor false"),
+        ({"name": 3}, "`Name` is no text"),
+        ({"name": "B"}, "`Name` is too short or too long"),
+        ({"plan": "c"}, "`plan` is none of its choices"),
+        ({"tags": ["y"]}, "`tags` is not of its choices"),
+        ({"name": None}, "`Name` is missing"),
+    ]
+    actions = {"decline": "decline", "cancel": "cancel", "_later": "cancel"}
+    server = shop(tmp_path, *[FORM] * len(wrong), *[FORM] * len(actions), *[LINK] * len(actions))
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("No."), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        refused = [accepted(**{"name": "Bo", **content}) for content, _ in wrong]
+        asked = answers(it, *refused, *({"action": action} for action in [*actions, *actions]))
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert len(asked) == len(wrong) + 2 * len(actions)
+        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        for (_, said), answer in zip(wrong, told, strict=False):
+            assert said in answer["error"]["message"]
+        assert [answer["result"] for answer in told[len(wrong) :]] == [
+            {"action": said} for said in actions.values()
+        ] * 2
 
 
 async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
