@@ -63,6 +63,24 @@ def test_a_file_that_is_none_of_ours_allows_nothing_and_is_left_as_it_is(tmp_pat
     assert (tmp_path / RULES_FILE).read_text("latin-1") == text
 
 
+def test_a_project_is_the_same_by_whatever_links_it_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "shop")
+    rules = PermissionRules(tmp_path / "home")
+    rules.allow(tmp_path / "link", "edit")
+    assert rules.of(tmp_path / "shop") == rules.of(tmp_path / "link") == {"edit"}
+    assert rules.revoke(tmp_path / "shop") == ("edit",)
+    assert rules.of(tmp_path / "link") == frozenset()
+
+
+def test_what_is_allowed_once_more_was_allowed_when_it_was_at_first(tmp_path: Path) -> None:
+    text = '{"version": 1, "projects": {"/shop": {"edit": "2001-02-03T04:05:06+00:00"}}}'
+    (tmp_path / RULES_FILE).write_text(text)
+    rules = PermissionRules(tmp_path)
+    rules.allow(Path("/shop"), "edit")
+    assert rules.read() == {"/shop": {"edit": "2001-02-03T04:05:06+00:00"}}
+
+
 def test_nobody_else_can_read_the_rules(tmp_path: Path) -> None:
     PermissionRules(tmp_path / "home").allow(Path("/shop"), "edit")
     assert (tmp_path / "home" / RULES_FILE).stat().st_mode & 0o777 == 0o600

@@ -38,6 +38,23 @@ async def test_a_tool_of_a_server_on_the_network_is_called_with_the_headers_of_i
             await it.agent.request("session/close", {"sessionId": it.session})
 
 
+async def test_headers_of_the_configuration_get_the_values_of_variables(tmp_path: Path) -> None:
+    server = MCPServer("garden")
+
+    @server.tool()
+    async def whoami(context: Context) -> str:
+        """Say who asks."""
+        return f"You are {(context.headers or {}).get('x-name')}."
+
+    replies = (Reply(tool_calls=[ToolCall("mcp__garden__whoami")]), Reply("Done."))
+    async with sdk_server(server, "http") as url:
+        config = {"mcp_servers": {"garden": {"url": url, "headers": {"X-Name": "the ${MY_NAME}!"}}}}
+        async with stage(tmp_path, *replies, config=config, env={"MY_NAME": "gardener"}, mode="full-access") as it:
+            await ready(it, "garden")
+            assert await it.prompt() == {"stopReason": "end_turn"}
+            assert [result.text for result in results(it.server.calls[1].body)] == ["You are the gardener!."]
+
+
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_a_server_that_wants_a_login_is_told_of_without_its_token(tmp_path: Path, transport: str) -> None:
     async def refuse(exchange: Exchange) -> None:

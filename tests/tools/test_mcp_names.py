@@ -25,6 +25,10 @@ def test_servers_are_told_apart_whatever_they_are_called(names: list[str]) -> No
     assert server_names(names[:1])[:1] == shorts[:1]
 
 
+def test_servers_whose_names_differ_in_capitals_alone_are_told_apart() -> None:
+    assert server_names(["same", "SAME", "Same-2", "sAme"]) == ("same", "SAME-2", "Same-2-2", "sAme-3")
+
+
 @given(st.lists(ODD, max_size=8), st.randoms())
 def test_tools_are_told_apart_and_their_order_changes_no_name(tools: list[str], random: object) -> None:
     names = tool_names("server", tools)
