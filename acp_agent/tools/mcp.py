@@ -47,8 +47,11 @@ Mode: TypeAlias = Literal["legacy", "auto"]
 first; so `auto`, which asks for the version without a handshake, comes second."""
 T = TypeVar("T")
 
+LISTEN_PAUSES = (0.5, 60.0)
+"""Seconds before who listens asks again where the server has ended that: at first, and at most."""
 READ_SECONDS = 30.0
 """For a prompt or a resource."""
+_log = logging.getLogger(__name__)
 _PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
 _ACTIONS: dict[LinkAnswer, Literal["accept", "decline", "cancel"]] = {
@@ -73,11 +76,13 @@ class HandshakeRefusedError(ToolError):
 class Connection:
     """A server that has answered.
 
+    :param name: of the server.
     :param client: entered.
-    :ivar lost: set when there is nobody at the other end any more.
+    :ivar lost: see `Seen`.
     """
 
-    def __init__(self, client: Client, seen: Seen, asked: Elicitations) -> None:
+    def __init__(self, name: str, client: Client, seen: Seen, asked: Elicitations) -> None:
+        self._name = name
         self._client = client
         self._seen = seen
         self._asks = asked
@@ -153,16 +158,34 @@ class Connection:
         """Hear of changes from a server without a handshake, which has to be asked for them; from others they come by
         themselves."""
         able = self._client.server_capabilities
-        try:
-            async with self._client.listen(
-                tools_list_changed=bool(able.tools and able.tools.list_changed),
-                prompts_list_changed=bool(able.prompts and able.prompts.list_changed),
-                resources_list_changed=bool(able.resources and able.resources.list_changed),
-            ) as events:
-                async for _ in events:
-                    changed("tools")
-        except (ListenNotSupportedError, MCPError, RuntimeError):
+        wanted = [bool(each and each.list_changed) for each in (able.tools, able.prompts, able.resources)]
+        if not any(wanted):
             return
+        tools, prompts, resources = wanted
+        pause, longest = LISTEN_PAUSES
+        missed = False
+        while True:
+            try:
+                async with self._client.listen(
+                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                ) as events:
+                    if missed:
+                        changed("tools")  # nobody has heard what changed meanwhile
+                    async for _ in events:
+                        pause = LISTEN_PAUSES[0]
+                        changed("tools")
+                why = "it has ended that"
+            except ListenNotSupportedError:
+                return
+            except (MCPError, RuntimeError) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+                    return
+                why = await self._seen.why(error)
+            if not missed:
+                _log.info("changes of the MCP server %s are not heard of for now: %s", self._name, why)
+            missed = True
+            await anyio.sleep(pause)
+            pause = min(2 * pause, longest)
 
     async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, calling: Calling | None = None) -> T:
         try:
@@ -171,7 +194,7 @@ class Connection:
         except TimeoutError as error:
             raise ToolError(f"it did not answer within {seconds:g} seconds") from error
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
+            if self._seen.forgotten:
                 self.lost.set()
             raise ToolError(await self._seen.why(error)) from error
         except Exception as error:
@@ -287,7 +310,7 @@ async def connect(
         async with client:
             ready = True
             seen.version = client.protocol_version
-            yield Connection(client, seen, asked)
+            yield Connection(server.name, client, seen, asked)
     except ToolError:
         raise
     except Exception as error:

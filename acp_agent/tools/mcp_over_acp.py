@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 import anyio
@@ -26,13 +26,15 @@ from mcp import types
 
 MAX_HEARD = 1_000
 """What a server may say faster than it is taken; more is dropped, since the editor's lines are not to wait."""
+_PASSING = frozenset({"notifications/progress", "notifications/message"})
+"""Dropped first: what comes next says the same anew. The others have as much room again for themselves."""
 
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def over_acp(server_id: str, channel: McpChannel, seen: Seen) -> AsyncGenerator[Streams]:
-    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_HEARD)
+    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](2 * MAX_HEARD)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
         carrier = _Carrier(server_id, channel, seen, to_session, tasks)
@@ -68,6 +70,7 @@ class _Carrier:
         self._to_session = to_session
         self._tasks = tasks
         self._running: dict[types.RequestId, anyio.CancelScope] = {}
+        self._warned = False
         self._undiscovered = types.ErrorData(code=types.INTERNAL_ERROR, message="it did not answer in time")
 
     def take(self, message: types.JSONRPCMessage) -> None:
@@ -100,9 +103,10 @@ class _Carrier:
             outcome = await self._channel.ask(self._server_id, request_id, request.method, params, self._hear)
             error = None if outcome.error is None else types.ErrorData.model_validate(outcome.error)
         except ToolError as failure:
-            gone = isinstance(failure, ServerGoneError)
-            code = types.CONNECTION_CLOSED if gone else types.INTERNAL_ERROR
-            outcome, error = None, types.ErrorData(code=code, message=str(failure))
+            if isinstance(failure, ServerGoneError):
+                self._seen.broken = str(failure)
+                self._seen.lost.set()
+            outcome, error = None, types.ErrorData(code=types.INTERNAL_ERROR, message=str(failure))
         result = outcome.result if outcome is not None else None
         if error is None and not isinstance(result, dict):
             error = types.ErrorData(code=types.INTERNAL_ERROR, message="what it answered is not what the protocol says")
@@ -116,10 +120,12 @@ class _Carrier:
 
     def _hear(self, method: str, params: JsonObject | None) -> None:
         more = {} if params is None else {"params": params}
-        try:
-            message = types.JSONRPCNotification.model_validate({"jsonrpc": "2.0", "method": method, **more})
+        room = MAX_HEARD if method in _PASSING else 2 * MAX_HEARD
+        if self._to_session.statistics().current_buffer_used >= room:
+            if not self._warned:
+                self._warned = True
+                _log.warning("an MCP server of the editor's says too much at a time: some of it is dropped")
+            return
+        message = types.JSONRPCNotification.model_validate({"jsonrpc": "2.0", "method": method, **more})
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the connection is being closed
             self._to_session.send_nowait(SessionMessage(message))
-        except anyio.WouldBlock:
-            _log.warning("an MCP server of the editor's says too much at a time: %s was dropped", method)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # the connection is being closed

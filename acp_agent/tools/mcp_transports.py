@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeAlias, cast
 
@@ -55,13 +55,17 @@ class Seen:
     :ivar status: of the last HTTP answer; 0 where there was none.
     :ivar version: of the protocol, once it is agreed on.
     :ivar left_out: names of what it lists and nobody could read.
-    :ivar broken: why nothing more is read of a process that still writes; empty where that is not so.
+    :ivar broken: why nothing more is heard, where no process tells by its end; empty where that is not so.
+    :ivar forgotten: a server on the network does not know the session any more.
+    :ivar lost: set when there is nobody at the other end any more. The transport alone tells: every code of an error is
+        one that a server may answer a request with.
     """
 
     def __init__(self, process: ServerProcess | None) -> None:
         self.process = process
         self.status = 0
         self.broken = ""
+        self.forgotten = False
         self.version = ""
         self.left_out: dict[ListName, list[str]] = {}
         self.lost = anyio.Event()
@@ -75,6 +79,8 @@ class Seen:
     async def note(self, response: httpx2.Response) -> None:
         """Hear of an HTTP answer."""
         self.status = response.status_code
+        request = response.request
+        self.forgotten |= self.status == 404 and request.method == "POST" and "mcp-session-id" in request.headers
 
     async def why(self, error: Exception) -> str:
         """A failure in words that hold no URL and no header; waits a moment for how a process ends that was lost."""
@@ -214,19 +220,16 @@ async def over_sse(server: McpServer, seen: Seen) -> AsyncGenerator[Streams]:
 
     async with (
         sse_client(server.url, httpx_client_factory=make) as (incoming, to_server),
-        _looked_at(incoming, seen, seen.lost.set) as received,
+        _looked_at(incoming, seen) as received,
     ):
         yield received, to_server  # pyright: ignore[reportReturnType]
 
 
 @asynccontextmanager
 async def _looked_at(
-    incoming: AsyncIterable[SessionMessage | Exception], seen: Seen, ended: Callable[[], None] = lambda: None
+    incoming: AsyncIterable[SessionMessage | Exception], seen: Seen
 ) -> AsyncGenerator[MemoryObjectReceiveStream[SessionMessage | Exception]]:
-    """What comes in, after it was looked at.
-
-    :param ended: called when nothing more comes.
-    """
+    """What comes in, after it was looked at."""
     to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
     async def forward() -> None:
@@ -234,7 +237,7 @@ async def _looked_at(
             async for message in incoming:
                 seen.look(message)
                 await to_session.send(message)
-        ended()
+            seen.lost.set()
 
     async with anyio.create_task_group() as tasks, received:
         tasks.start_soon(forward)

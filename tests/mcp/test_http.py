@@ -107,15 +107,18 @@ async def test_a_server_that_has_forgotten_the_session_is_connected_to_again(tmp
             await exchange.respond(200, answer, {"mcp-session-id": sessions[-1]})
         elif "id" not in body:
             await exchange.respond(202, "")
+        elif method == "tools/call" and body["params"]["name"] == "refuse":
+            error = {"code": -32000, "message": "Session terminated"}
+            await exchange.respond(200, {"jsonrpc": "2.0", "id": body["id"], "error": error})
         elif method == "tools/call" and not forgotten:
             forgotten = True
             await exchange.respond(404, "who?")
         else:
-            result = says("Worked.") if method == "tools/call" else {"tools": [tool("work")]}
+            result = says("Worked.") if method == "tools/call" else {"tools": [tool("work"), tool("refuse")]}
             await exchange.respond(200, {"jsonrpc": "2.0", "id": body["id"], "result": result})
 
-    work = ToolCall("mcp__web__work")
-    replies = (Reply(tool_calls=[work]), Reply(tool_calls=[work]), Reply("Done."))
+    work, refuse = ToolCall("mcp__web__work"), ToolCall("mcp__web__refuse")
+    replies = (*(Reply(tool_calls=[call]) for call in (work, work, refuse)), Reply("Done."))
     async with http_server(serve) as url:
         entry = {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []}
         async with stage(tmp_path, *replies, mcp=[entry], mode="full-access") as it:
@@ -123,4 +126,6 @@ async def test_a_server_that_has_forgotten_the_session_is_connected_to_again(tmp
             await it.prompt()
             assert "ended during this call" in results(it.server.calls[1].body)[0].text
             assert results(it.server.calls[2].body)[0].text == "Worked."
+            # What it answers itself ends nothing, whatever its code and its words are.
+            assert "has not answered this call: Session terminated" in results(it.server.calls[3].body)[0].text
             assert sessions == ["session-0", "session-1"]

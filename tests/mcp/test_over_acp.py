@@ -156,6 +156,77 @@ async def test_a_server_that_goes_during_a_call_fails_that_call_and_is_connected
         assert [result.text for result in results(it.server.calls[3].body)] == ["A lamp."]
 
 
+async def test_a_refused_call_is_the_servers_own_words_and_does_not_end_it(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+    look = Reply(tool_calls=[ToolCall("mcp__desk__look")])
+    async with stage(tmp_path, look, Reply("Oh."), mode="full-access", editor=ZED_BETA) as it:
+
+        async def refuse(message: Mapping[str, Any]) -> Any:
+            return {"error": {"code": -32000, "message": "no lamp today"}}
+
+        desk.handlers["tools/call"] = refuse
+        session = await opened(it, desk)
+        await it.agent.set_mode(session, "full-access")
+        await ready(it, "desk")
+        await it.agent.prompt(session, "Look", 30)
+        [refused] = results(it.server.calls[1].body)
+        assert refused.text == "The MCP server 'desk' has not answered this call: no lamp today."
+        assert [method for method, _ in desk.got].count("server/discover") == 1
+
+
+async def test_a_subscription_that_ends_is_asked_for_again_and_what_was_missed_is_read(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+    reload = anyio.Event()
+    usual = desk.listen
+
+    async def listen(message: Mapping[str, Any]) -> Any:
+        del desk.handlers["subscriptions/listen"]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(usual, message["requestId"], message["params"])
+            await reload.wait()
+            tasks.cancel_scope.cancel()
+        desk.lists["tools"] = [LOOK, tool("more")]
+        return {"result": {"resultType": "complete"}}
+
+    desk.handlers["subscriptions/listen"] = listen
+    async with stage(tmp_path, Reply("One."), editor=ZED_BETA) as it:
+        session = await opened(it, desk)
+        await ready(it, "desk")
+        await desk.listened_to()
+        reload.set()
+        await desk.listened_to(2)
+        await it.agent.until(lambda: [method for method, _ in desk.got].count("tools/list") == 2, 10)
+        await it.agent.until(lambda: "tools/list" not in desk.active.values(), 10)
+        await it.agent.prompt(session, "Look", 30)
+        assert offered(it, 0) == ["mcp__desk__look", "mcp__desk__more"]
+
+
+async def test_a_server_that_says_more_than_is_taken_loses_how_far_it_is_and_no_change_of_a_list(
+    tmp_path: Path,
+) -> None:
+    desk = EditorServer("desk", tools=[LOOK], prompts=[])
+    async with stage(tmp_path, Reply(tool_calls=[ToolCall("mcp__desk__look")]), Reply("Oh."), editor=ZED_BETA) as it:
+
+        async def flood(message: Mapping[str, Any]) -> Any:
+            token = message["params"]["_meta"]["progressToken"]
+            for done in range(3_000):
+                progress = {"progressToken": token, "progress": done, "total": 3_000}
+                await desk.says(message["requestId"], "notifications/progress", progress)
+            desk.lists["prompts"] = [{"name": "tidy"}]
+            await desk.changed("prompts")
+            return {"result": {"resultType": "complete", **says("A lamp.")}}
+
+        desk.handlers["tools/call"] = flood
+        session = await opened(it, desk)
+        await it.agent.set_mode(session, "full-access")
+        await ready(it, "desk")
+        await desk.listened_to()
+        await it.agent.prompt(session, "Look", 30)
+        log = await logged(it, "says too much at a time")
+        assert log.count("says too much at a time") == 1
+        await it.agent.until(lambda: "mcp:desk:tidy" in json.dumps(it.agent.updates(kind="available_commands_update")))
+
+
 async def test_a_call_shows_how_far_it_is_and_is_taken_back_with_the_turn(tmp_path: Path) -> None:
     desk = EditorServer("desk", tools=[LOOK])
     async with stage(tmp_path, Reply(tool_calls=[ToolCall("mcp__desk__look")]), mode="full-access") as it:

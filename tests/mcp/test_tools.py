@@ -167,6 +167,21 @@ async def test_a_server_that_crashes_is_started_again_and_the_list_of_tools_stay
         assert bodies[0] == bodies[1] == bodies[2]
 
 
+async def test_a_server_that_refuses_a_call_is_heard_and_not_started_again_whatever_code_it_takes(
+    tmp_path: Path,
+) -> None:
+    results_of = {"buy": {"error": {"code": -32000, "message": "rate limited"}}, "work": says("Worked.")}
+    server = mcp_program(tmp_path, "shop", tools=[tool("buy"), tool("work")], results=results_of)
+    replies = [Reply(tool_calls=[ToolCall(f"mcp__shop__{name}")]) for name in ("buy", "work")]
+    async with stage(tmp_path, *replies, Reply("Done."), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        await it.prompt()
+        [refused], [worked] = results(it.server.calls[1].body), results(it.server.calls[2].body)
+        assert refused.text == "The MCP server 'shop' has not answered this call: rate limited."
+        assert worked.text == "Worked."
+        assert len(server.pids()) == 1
+
+
 async def test_a_server_that_keeps_crashing_is_given_up_and_tried_again_with_each_prompt(tmp_path: Path) -> None:
     tools = [tool("crash"), tool("work")]
     results_of = {"crash": {"exit": 1}, "work": says("Worked.")}

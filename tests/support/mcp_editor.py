@@ -68,9 +68,9 @@ class EditorServer:
         message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
         await self.agent.notify("mcp/message", message)
 
-    async def listened_to(self) -> None:
-        """Wait until somebody listens, and knows that he does."""
-        await self._acknowledged.until(lambda: self._listeners > 0, 10, lambda: f"nobody listens to {self.name}")
+    async def listened_to(self, times: int = 1) -> None:
+        """Wait until somebody has begun to listen so many times, and knows that he does."""
+        await self._acknowledged.until(lambda: self._listeners >= times, 10, lambda: f"nobody listens to {self.name}")
 
     async def changed(self, name: str) -> None:
         """Tell who listens that a list has changed."""
@@ -108,13 +108,14 @@ class EditorServer:
         if method in _LISTS and _LISTS[method] in self.lists:
             return _result(**{_LISTS[method]: self.lists[_LISTS[method]]}, ttlMs=0, cacheScope="private")
         if method == "subscriptions/listen":
-            return await self._listen(request_id, params)
+            return await self.listen(request_id, params)
         name = str(params.get("uri") or params.get("name"))
         if method in ("tools/call", "prompts/get", "resources/read") and name in self._results:
             return _result(**self._results[name])
         return {"error": {"code": -32601, "message": f"Method not found: {method} {name}"}}
 
-    async def _listen(self, request_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def listen(self, request_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer `subscriptions/listen`: never, until it is taken back."""
         self._listening[request_id] = params
         try:
             acknowledged = {
