@@ -12,11 +12,12 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.processes import Stream, run_group
 from acp_agent.tools.environment import CommandResult
 from acp_agent.tools.paths import because, printable
@@ -27,11 +28,27 @@ STREAM_LIMIT = 16_000
 REPORT_SECONDS = 0.1
 """Output is passed on at most this often; a program that prints by the byte would flood the editor."""
 REPORT_LIMIT = 20_000
-"""Characters, or bytes, passed on at once: the newest, where more has come."""
+"""Characters passed on at once: the newest, where more has come."""
 MISSING = "…\n"
-"""Stands for what was not passed on."""
+"""Stands for what was not passed on as a text."""
+WHOLE_BYTES = 1 << 20
+"""So many bytes of a command are all passed on, however fast they come."""
+RETAINED_BYTES = 1 << 16
+"""Passed on at once of a command that has printed more: the newest, where more has come."""
 
-T = TypeVar("T", str, bytes)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@frozen
+class Printed:
+    """Bytes that a command has printed.
+
+    :ivar gap: whether bytes before these were not passed on.
+    """
+
+    data: bytes
+    gap: bool = False
 
 
 class LocalCommands:
@@ -53,22 +70,22 @@ class LocalCommands:
         on_output: Callable[[str], Awaitable[None]],
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
-        output = _Output()
-        return await self._run(command, cwd, timeout, output, partial(output.report, output.take_text, on_output))
+        output = _Output(_Text())
+        return await self._run(command, cwd, timeout, output, partial(output.report, on_output))
 
     async def run_raw(
-        self, command: str, cwd: Path, timeout: float, on_output: Callable[[bytes], Awaitable[None]]
+        self, command: str, cwd: Path, timeout: float, on_output: Callable[[Printed], Awaitable[None]]
     ) -> CommandResult:
         """The same for who wants what it prints as the bytes that it prints."""
-        output = _Output()
-        return await self._run(command, cwd, timeout, output, partial(output.report, output.take_bytes, on_output))
+        output = _Output(_Bytes())
+        return await self._run(command, cwd, timeout, output, partial(output.report, on_output))
 
     async def _run(
         self,
         command: str,
         cwd: Path,
         timeout: float,
-        output: _Output,
+        output: _Output[T],
         report: Callable[[], Coroutine[None, None, None]],
     ) -> CommandResult:
         if not self._shell:
@@ -96,10 +113,62 @@ class LocalCommands:
         return output.result(code)
 
 
-class _Output:
-    """What a command printed: kept within bounds, and passed on while it runs."""
+class _Pending(Protocol[T_co]):
+    """What was printed and is still to be passed on."""
 
+    def add(self, data: bytes, text: str) -> None:
+        """Both are the same, but for a character that is not whole yet."""
+        ...
+
+    def take(self) -> T_co | None:
+        """What to pass on; None where that is nothing."""
+        ...
+
+
+class _Text:
     def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, data: bytes, text: str) -> None:
+        self._text += text
+        if len(self._text) > REPORT_LIMIT:
+            self._text = f"{MISSING}{self._text[len(MISSING) - REPORT_LIMIT :]}"
+
+    def take(self) -> str | None:
+        text, self._text = self._text, ""
+        return text or None
+
+
+class _Bytes:
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._room = WHOLE_BYTES
+        self._gap = False
+
+    def add(self, data: bytes, text: str) -> None:
+        self._room -= len(data)
+        self._data += data
+        if self._room < 0 and len(self._data) > RETAINED_BYTES:
+            del self._data[:-RETAINED_BYTES]
+            self._gap = True
+
+    def take(self) -> Printed | None:
+        if not self._data:
+            return None
+        data, gap = bytes(self._data), self._gap
+        self._data.clear()
+        self._gap = False
+        # What begins within a line may begin within a character.
+        return Printed(data[data.find(b"\n", 0, -1) + 1 :] if gap else data, gap)
+
+
+class _Output(Generic[T]):
+    """What a command printed: kept within bounds, and passed on while it runs.
+
+    :param pending: what is to be passed on.
+    """
+
+    def __init__(self, pending: _Pending[T]) -> None:
         self._kept: dict[Stream, HeadAndTail] = {
             "stdout": HeadAndTail(STREAM_LIMIT),
             "stderr": HeadAndTail(STREAM_LIMIT),
@@ -109,38 +178,25 @@ class _Output:
             "stdout": decoder("replace"),
             "stderr": decoder("replace"),
         }
-        self._unreported = ""
-        self._raw = b""
+        self._pending = pending
         self._changed = anyio.Event()
         self._finished = anyio.Event()
 
     def add(self, stream: Stream, data: bytes) -> None:
-        self._raw += data
-        if len(self._raw) > REPORT_LIMIT:
-            missing = MISSING.encode()
-            self._raw = missing + self._raw[len(missing) - REPORT_LIMIT :]
-        self._add_text(stream, self._decoders[stream].decode(data))
+        self._add(stream, data, self._decoders[stream].decode(data))
         self._changed.set()
 
     def finish(self) -> None:
         for stream, decoder in self._decoders.items():
-            self._add_text(stream, decoder.decode(b"", final=True))
+            self._add(stream, b"", decoder.decode(b"", final=True))
         self._finished.set()
         self._changed.set()
 
-    def take_text(self) -> str:
-        text, self._unreported = self._unreported, ""
-        return text
-
-    def take_bytes(self) -> bytes:
-        data, self._raw = self._raw, b""
-        return data
-
-    async def report(self, take: Callable[[], T], on_output: Callable[[T], Awaitable[None]]) -> None:
+    async def report(self, on_output: Callable[[T], Awaitable[None]]) -> None:
         while True:
             await self._changed.wait()
             self._changed = anyio.Event()
-            if new := take():
+            if (new := self._pending.take()) is not None:
                 await on_output(new)
             elif self._finished.is_set():
                 return
@@ -160,12 +216,9 @@ class _Output:
             truncated=stdout.truncated or stderr.truncated,
         )
 
-    def _add_text(self, stream: Stream, text: str) -> None:
-        if text:
-            self._kept[stream].add(text)
-            unreported = self._unreported + text
-            cut = len(unreported) > REPORT_LIMIT
-            self._unreported = f"{MISSING}{unreported[len(MISSING) - REPORT_LIMIT :]}" if cut else unreported
+    def _add(self, stream: Stream, data: bytes, text: str) -> None:
+        self._kept[stream].add(text)
+        self._pending.add(data, text)
 
 
 def _signal_name(number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,26 @@ async def test_a_terminal_shows_the_very_bytes_that_a_command_prints(tmp_path: P
         assert terminal["bytes"] == b"a\xff\xfeb\xc3\xa9\n\0"
 
 
+async def test_a_terminal_shows_all_that_is_printed_at_once_and_of_a_flood_the_newest(tmp_path: Path) -> None:
+    many = "seq 20000; printf '\\n'"
+    flood = "seq 1000000; printf 'THE END\\n'"
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": command})]) for command in (many, flood)]
+    async with (
+        model_server([*replies, Reply("Seen.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        session = await it.open(tmp_path)
+        await it.answer(session, "Print")
+        whole, cut = it.terminals().values()
+        assert whole["bytes"] == "".join(f"{number}\n" for number in range(1, 20_001)).encode() + b"\n"
+        assert "output" not in whole
+        # What was left out is left out before a snapshot, and nothing is put in its place.
+        printed = "".join(f"{number}\n" for number in range(1, 1_000_001)).encode() + b"THE END\n"
+        assert "output" in cut
+        assert len(cut["bytes"]) < len(printed)
+        assert printed.endswith(b"\n" + cut["bytes"])
+
+
 async def test_a_session_waits_until_the_last_of_several_questions_is_answered(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     ask = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
@@ -159,6 +181,35 @@ async def test_a_session_waits_until_the_last_of_several_questions_is_answered(t
         holds[1].set()
         assert (await it.idle(session))["stopReason"] == "end_turn"
         assert it.states(session)[-2:] == ["running", "idle"]
+
+
+async def test_a_session_works_again_where_who_asked_has_taken_it_back(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    ask = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
+    shop = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": says() | {"asks": [ask]}})
+    hold = anyio.Event()
+    replies = [Reply(tool_calls=[ToolCall("mcp__shop__buy", {})]), Reply(["No", " shop."], hold=hold, hold_after=0)]
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env=server.env("openai"), capabilities={"elicitation": {"form": {}}}) as it,
+    ):
+        it.agent.handlers["elicitation/create"] = _never
+        session = await it.open(tmp_path, mcpServers=[{"type": "stdio", **shop.entry}])
+        await it.agent.request(
+            "session/set_config_option",
+            {"sessionId": session, "configId": "mode", "type": "id", "value": "full-access"},
+        )
+        await it.say(session, "Buy")
+        await it.agent.wait_for(lambda line: line.method == "elicitation/create", 10)
+        assert it.states(session) == ["running", "requires_action"]
+        os.kill(shop.pids()[0], signal.SIGKILL)
+        # The model is asked, and has not said anything yet.
+        await server.wait_held(1, 20)
+        assert it.states(session) == ["running", "requires_action", "running"]
+        status = await it.agent.request("session/status", {"sessionId": session})
+        assert status["state"]["state"] == "running"
+        hold.set()
+        assert (await it.idle(session))["stopReason"] == "end_turn"
 
 
 async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp_path: Path) -> None:

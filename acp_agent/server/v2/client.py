@@ -96,7 +96,10 @@ class EditorClient(WireClient):
 
     async def _send(self, wire: JsonObject) -> None:
         if wire["sessionUpdate"] == "state_update":
+            self._questions.taken_back = False
             self._state = {name: value for name, value in wire.items() if name != "sessionUpdate"}
+        elif self._questions.taken_back and wire.get("status") != "cancelled":
+            await self._send(updates.running())  # the turn goes on, whoever has asked
         await super()._send(wire)
 
     async def show_idle(self) -> None:

@@ -30,6 +30,8 @@ class EditorQuestions(FirstQuestions):
     """`Questions` over the wire, and the permission dialogs.
 
     :param send: sends an update of the session.
+    :ivar taken_back: the last question was not answered but taken back, by the end of the turn or of who asked. The
+        next update tells which.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class EditorQuestions(FirstQuestions):
         super().__init__(peer, session_id, capabilities)
         self._send = send
         self._asked = 0
+        self.taken_back = False
 
     async def select(
         self, title: str, subject: JsonObject, options: list[JsonObject], description: str | None = None
@@ -87,15 +90,18 @@ class EditorQuestions(FirstQuestions):
     @asynccontextmanager
     async def _waiting(self) -> AsyncGenerator[None]:
         self._asked += 1
-        cancelled = False
+        answered = True
         try:
-            if self._asked == 1:
+            if self._asked == 1 and not self.taken_back:
                 await self._send(updates.requires_action())
+            self.taken_back = False
             yield
         except anyio.get_cancelled_exc_class():
-            cancelled = True  # nothing goes on then
+            answered = False
             raise
         finally:
             self._asked -= 1
-            if not self._asked and not cancelled:
-                await self._send(updates.running())
+            if not self._asked:
+                self.taken_back = not answered
+                if answered:
+                    await self._send(updates.running())

@@ -1,7 +1,8 @@
 """Shell commands in terminals of the agent's own, which the editor only shows.
 
 Owns what the editor is told of a command: that it runs, what it prints, how it ended; and its cancelling. What it
-prints comes as bytes of its own, so that it is not a part of the tool call.
+prints comes as bytes of its own, so that it is not a part of the tool call; where that is more than an editor should
+be sent, the newest takes the place of all that was shown.
 
 ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
 """
@@ -18,11 +19,13 @@ from acp_agent.conversation.messages import new_id
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v2 import updates
 from acp_agent.tools.environment import CommandResult
-from acp_agent.tools.local_commands import STREAM_LIMIT, LocalCommands
+from acp_agent.tools.local_commands import MISSING, STREAM_LIMIT, LocalCommands, Printed
 from acp_agent.tools.text import HeadAndTail
 
 TELL_SECONDS = 2.0
 """How long the end of a command that is being cancelled may take to be told."""
+CHUNK = 1 << 16
+"""Bytes of output that go into one line."""
 ENDED_BY = "SIGTERM"
 """What a command is sent that has to end."""
 
@@ -66,9 +69,14 @@ class ShownCommands:
         kept = HeadAndTail(STREAM_LIMIT)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-        async def printed(data: bytes) -> None:
-            kept.add(decoder.decode(data))
-            await self._send(updates.terminal_output_chunk(terminal_id, data))
+        async def printed(output: Printed) -> None:
+            data = output.data
+            kept.add((MISSING if output.gap else "") + decoder.decode(data))
+            if output.gap:  # what is shown begins anew, with what is there of it
+                data, begin = data[CHUNK:], data[:CHUNK]
+                await self._send(updates.terminal_update(terminal_id, output=begin))
+            for index in range(0, len(data), CHUNK):
+                await self._send(updates.terminal_output_chunk(terminal_id, data[index : index + CHUNK]))
 
         try:
             await on_start(terminal_id)
