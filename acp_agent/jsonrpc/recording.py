@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 from acp_agent.jsonrpc.messages import JsonValue
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.masking.messages import Choices, choices_of, masked
+from acp_agent.masking.terminals import with_masked_output
 from acp_agent.masking.texts import MIN_SECRET, mask_broken
 
 Direction: TypeAlias = Literal["in", "out"]
@@ -99,7 +100,7 @@ class WireLog:
         entry: dict[str, JsonValue] = {"at": now, "dir": direction}
         secrets = tuple(self._secrets.union(each for each in self._learnt() if len(each) >= MIN_SECRET))
         try:
-            message: JsonValue = json.loads(line)
+            message = with_masked_output(json.loads(line), secrets)
             entry["message"] = masked(message, secrets, _short, choices=self._choices(direction, message))
         except (ValueError, RecursionError):
             entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), secrets))

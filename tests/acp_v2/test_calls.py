@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,25 @@ async def test_a_terminal_shows_the_very_bytes_that_a_command_prints(tmp_path: P
         await it.answer(session, "Print")
         [terminal] = it.terminals().values()
         assert terminal["bytes"] == b"a\xff\xfeb\xc3\xa9\n\0"
+
+
+async def test_a_recording_holds_no_secret_that_a_command_has_printed(tmp_path: Path) -> None:
+    known, shaped = "the-Known-value-77", "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    (tmp_path / "dot").write_bytes(f"MINE={known}\nOTHER={shaped}\nplain ".encode() + b"\xff\n")
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": "cat dot"})]), Reply("Seen.")]
+    async with (
+        model_server(replies) as server,
+        second_agent(home=tmp_path, env={**server.env("openai"), "ACP_AGENT_WIRE": "1", "MY_TOKEN": known}) as it,
+    ):
+        session = await it.open(tmp_path)
+        await it.answer(session, "Print")
+        [terminal] = it.terminals().values()
+        assert known.encode() in terminal["bytes"]
+    written = "".join(path.read_text() for path in (tmp_path / "state" / "wire").iterdir())
+    assert known not in written
+    assert shaped not in written
+    printed = b"".join(b64decode(found) for found in re.findall(r'"data":"([A-Za-z0-9+/=]+)"', written))
+    assert printed == b"MINE=***\nOTHER=***\nplain \xff\n"
 
 
 async def test_a_terminal_shows_all_that_is_printed_at_once_and_of_a_flood_the_newest(tmp_path: Path) -> None:
