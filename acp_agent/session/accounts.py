@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio.to_thread
 
-from acp_agent.errors import AgentError, ConfigError, InvalidParamsError
+from acp_agent.errors import ConfigError, InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.llm.access import is_base_url
 from acp_agent.llm.credentials import Route
@@ -57,15 +57,15 @@ class Accounts:
     async def log_out(self) -> None:
         """Remove all stored keys.
 
-        :raises AgentError: the environment has keys as well, or alone, which nobody can take away here; what was stored
-            is removed all the same.
+        :raises InvalidParamsError: the environment has keys as well, or alone, which nobody can take away here; what
+            was stored is removed all the same.
         :raises ConfigError: a file or the keyring does not let it be done.
         """
         removed = await self._access.forget_keys()
         variables = [place.variable for place in await self.providers() if place.variable is not None]
         if variables:
             done = f"The stored keys are removed ({', '.join(removed)})" if removed else "No key is stored"
-            raise AgentError(
+            raise InvalidParamsError(
                 f"{done}; what is still in use is set in the environment, as {', '.join(dict.fromkeys(variables))}."
                 " Unset it where the editor or your shell sets it, and start the agent again."
             )

@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from acp_agent.config.keys import KeyStore
-from support.client import AgentProcess, connected_agent
+from support.client import AgentError, AgentProcess, connected_agent, start_agent
 from support.models import KEY, model_server
+from support.second import HAND_MADE
 from support.stage import stage
 
 UPDATE = "auth/status_update"
+
+
+def told(agent: AgentProcess) -> list[Any]:
+    return [line.params for line in agent.lines if line.method == UPDATE]
 
 
 async def status(agent: AgentProcess) -> dict[str, Any]:
@@ -33,6 +40,41 @@ async def test_a_key_of_the_environment_a_local_model_and_none_are_told_apart(tm
     (broken / "config.yaml").write_text("providers: 5\n")
     async with connected_agent(home=broken.parent, laws=False) as agent:
         assert await status(agent) == {"state": "unknown", "accounts": []}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_an_editor_that_has_asked_is_told_of_what_was_stored_beside_it_and_of_a_change_alone(
+    tmp_path: Path, version: int
+) -> None:
+    authenticate, sign_out = ("authenticate", "logout") if version == 1 else ("auth/login", "auth/logout")
+    params = {"methodId": "api-key"}
+    async with start_agent(home=tmp_path, validate=False, laws=False) as agent:
+        await agent.request("initialize", {**HAND_MADE, "protocolVersion": version})
+        assert await status(agent) == {"state": "unauthenticated", "accounts": []}
+        assert await agent.request(authenticate, params) == {}
+        KeyStore(tmp_path / "state").store("openai", KEY)
+        assert await agent.request(authenticate, params) == {}
+        await agent.wait_for(lambda line: line.method == UPDATE)
+        assert await agent.request(authenticate, params) == {}
+        assert await agent.request(sign_out, {}) == {}
+        account = {"label": "openai: the key that is stored", "active": True}
+        await agent.until(lambda: len(told(agent)) == 2)
+        assert told(agent) == [
+            {"state": "authenticated", "accounts": [account]},
+            {"state": "unauthenticated", "accounts": []},
+        ]
+
+
+async def test_who_cannot_be_signed_out_is_told_what_to_do_and_what_is_gone_all_the_same(tmp_path: Path) -> None:
+    async with connected_agent(home=tmp_path, env={"ANTHROPIC_API_KEY": KEY}) as agent:
+        KeyStore(tmp_path / "state").store("openai", KEY)
+        assert len((await status(agent))["accounts"]) == 2
+        with pytest.raises(AgentError, match="Unset it where the editor or your shell sets it") as error:
+            await agent.request("logout", {})
+        assert error.value.code == -32602
+        await agent.wait_for(lambda line: line.method == UPDATE)
+        account = {"label": "anthropic: the key in ANTHROPIC_API_KEY", "active": True}
+        assert told(agent) == [{"state": "authenticated", "accounts": [account]}]
 
 
 async def test_an_editor_that_has_asked_is_told_of_a_logout_and_no_other(tmp_path: Path) -> None:

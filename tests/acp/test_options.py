@@ -80,6 +80,7 @@ async def test_unknown_modes_options_and_values_are_invalid_and_change_nothing(t
             ("session/set_config_option", {"configId": "model", "value": "claude"}, "claude"),
             ("session/set_config_option", {"configId": "thought_level", "value": "extreme"}, "extreme"),
             ("session/set_config_option", {"configId": "mode", "type": "boolean", "value": True}, "mode"),
+            ("session/set_config_option", {"configId": "mode", "type": "boolean", "value": "plan"}, "boolean"),
             ("session/set_config_option", {"configId": "mode", "value": 3}, "value"),
             ("session/set_config_option", {"configId": "auto_compaction", "value": "perhaps"}, "perhaps"),
         ]

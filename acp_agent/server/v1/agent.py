@@ -78,11 +78,13 @@ class Agent(Managing):
     # --- the connection ---
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
-        # There is nothing to be done: keys are looked up whenever a model is asked, and it says whether they are good.
+        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
+        # `acp-agent login` may have run in a terminal of the editor's.
         if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
             raise InvalidParamsError(
                 f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
             )
+        call.after_response(self._tell_standing)
         return {}
 
     # --- sessions ---
@@ -157,6 +159,8 @@ class Agent(Managing):
         value = params.value
         if isinstance(value, bool):
             value = ON if value else OFF
+        elif params.type == "boolean":
+            raise InvalidParamsError(f"session/set_config_option: the value {value!r} is not a boolean.")
         found = self._found(call, params.session_id)
 
         async def change() -> JsonValue:

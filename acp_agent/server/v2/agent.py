@@ -87,9 +87,11 @@ class Agent(Managing):
     # --- the connection ---
 
     async def _login(self, call: Call, params: LoginAuthRequest) -> JsonValue:
-        # There is nothing to be done: keys are looked up whenever a model is asked, and it says whether they are good.
+        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
+        # `acp-agent login` may have run in a terminal of the editor's.
         if params.method_id != AUTH_METHOD:
             raise InvalidParamsError(f"auth/login: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
+        call.after_response(self._tell_standing)
         return {}
 
     # --- sessions ---
