@@ -28,6 +28,7 @@ from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.versions import spoken_versions
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
+from acp_agent.session.presence import OpenSessions
 from acp_agent.session.services import Services
 from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.storage.store import SessionStore
@@ -55,10 +56,11 @@ RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
 
-def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
+def build_services(store: SessionStore, env: Mapping[str, str], sessions: OpenSessions | None = None) -> Services:
     """Wire the rooms together.
 
     :param env: environment variables.
+    :param sessions: those that are open for other connections of this process; None where there are none.
     """
     tools = ToolRegistry(default_tools())
 
@@ -90,6 +92,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     return Services(
         home=home_dir(env),
         store=store,
+        sessions=sessions or OpenSessions(),
         tools=tools,
         compaction=compaction,
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
@@ -217,10 +220,12 @@ class SessionsDatabase:
     error; made by `sessions_database`.
 
     :param env: environment variables.
+    :ivar sessions: those that are open.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
+        self.sessions = OpenSessions()
         self._opening = anyio.Lock()
         self._store: SqliteStore | None = None
 
@@ -279,7 +284,7 @@ def connection(
     built: list[Services] = []
 
     async def services() -> Services:
-        built.append(build_services(await database.store(), env))
+        built.append(build_services(await database.store(), env, database.sessions))
         return built[-1]
 
     def learnt() -> tuple[str, ...]:

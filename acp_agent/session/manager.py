@@ -42,7 +42,7 @@ closed works on, and nobody finds it."""
 _TITLE_TRIES = 20
 
 Status: TypeAlias = Literal["open", "saved"]
-"""A session is open in this process, or it is stored and can be opened."""
+"""A session is open in this process, for any connection, or it is stored and can be opened."""
 ClientFor: TypeAlias = Callable[[str], SessionClient]
 """Makes the client of the session with this id."""
 
@@ -60,6 +60,7 @@ class SessionManager:
         self._services = services
         self._tasks = tasks
         self._open: dict[str, Session] = {}
+        self._closing: dict[str, anyio.Event] = {}
         self.accounts = Accounts(services)
 
     async def new(
@@ -111,7 +112,7 @@ class SessionManager:
 
         async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
-            await self._close_if_open(session_id, "close")
+            await self.close_if_open(session_id, "close")
             await self._services.store.record(session_id)
             host = await self._host(session_id, client(session_id), directories, None, source, mcp_servers)
             return self._start(host)
@@ -176,12 +177,16 @@ class SessionManager:
         return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived)
 
     async def status(self, session_id: str) -> Status:
-        """Whether a session is open here. Changes nothing.
+        """Whether a session is open, here or for another connection. Changes nothing.
 
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        return "saved" if self.find(session_id) is None else "open"
+        return "saved" if self._services.sessions.find(session_id) is None else "open"
+
+    def find_anywhere(self, session_id: str) -> Session | None:
+        """A session, where it is open for whichever connection; for this one, if it is."""
+        return self.find(session_id) or self._services.sessions.find(session_id)
 
     async def set_title(self, session_id: str, title: str) -> str:
         """Give a session, open or not, the title that a person wants.
@@ -198,12 +203,12 @@ class SessionManager:
         return title
 
     async def archive(self, session_id: str) -> None:
-        """Close a session where it is open, and leave it out of the ordinary list from now on.
+        """Close a session wherever it is open, and leave it out of the ordinary list from now on.
 
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        await to_its_end(partial(self._close_if_open, session_id, "close"), CLOSING_SECONDS)
+        await to_its_end(partial(self._services.sessions.close, session_id, "close"), CLOSING_SECONDS)
         await self._services.store.archive(session_id, archived=True)
 
     async def unarchive(self, session_id: str) -> None:
@@ -214,17 +219,20 @@ class SessionManager:
         await self._services.store.archive(session_id, archived=False)
 
     async def close(self, session_id: str) -> None:
-        """Cancel what the session does and forget it here; its log stays.
+        """Cancel what the session does and forget it; its log stays. One that is not open here is closed where it is.
 
-        :raises SessionClosedError: it is stored, but not open here.
+        :raises SessionClosedError: it is stored, but open nowhere.
         :raises SessionNotFoundError: no such session.
         """
+        if self.find(session_id) is None and self._services.sessions.find(session_id) is not None:
+            await to_its_end(partial(self._services.sessions.close, session_id, "close"), CLOSING_SECONDS)
+            return
         await self.get(session_id)
-        await to_its_end(partial(self._close_if_open, session_id, "close"), CLOSING_SECONDS)
+        await to_its_end(partial(self.close_if_open, session_id, "close"), CLOSING_SECONDS)
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session with its log, for good; an unknown one is no error."""
-        await to_its_end(partial(self._close_if_open, session_id, "delete"), CLOSING_SECONDS)
+        """Remove a session with its log, for good, wherever it is open; an unknown one is no error."""
+        await to_its_end(partial(self._services.sessions.close, session_id, "delete"), CLOSING_SECONDS)
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
         remove_originals(self._services.home, session_id)
@@ -242,10 +250,20 @@ class SessionManager:
         """Load what the first prompt needs and what is small, a moment from now, in the background."""
         self._tasks.start_soon(_prewarm, session)
 
-    async def _close_if_open(self, session_id: str, reason: Literal["close", "delete"]) -> None:
+    async def close_if_open(self, session_id: str, reason: Literal["close", "delete"]) -> None:
+        """Close a session where it is open here; see `Keeper`."""
         session = self._open.pop(session_id, None)
-        if session is not None:
+        if session is None:
+            if (closing := self._closing.get(session_id)) is not None:
+                await closing.wait()
+            return
+        closed = self._closing[session_id] = anyio.Event()
+        try:
             await session.close(reason)
+        finally:
+            self._services.sessions.discard(session)
+            del self._closing[session_id]
+            closed.set()
 
     async def _host(
         self,
@@ -275,8 +293,15 @@ class SessionManager:
     def _start(self, host: SessionHost) -> Session:
         session = Session(host)
         self._open[session.session_id] = session
-        self._tasks.start_soon(session.serve)
+        self._services.sessions.add(session, self)
+        self._tasks.start_soon(self._serve, session)
         return session
+
+    async def _serve(self, session: Session) -> None:
+        try:
+            await session.serve()
+        finally:
+            self._services.sessions.discard(session)
 
 
 async def _prewarm(session: Session) -> None:

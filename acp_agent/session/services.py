@@ -10,6 +10,7 @@ from acp_agent.config import Settings
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import Registry
+from acp_agent.session.presence import OpenSessions
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
 
@@ -25,6 +26,7 @@ class Services:
     """The rooms below, ready for use.
 
     :ivar home: the folder of all state.
+    :ivar sessions: those that are open, also for other connections.
     :ivar hooks: finds the hooks of these origins for such settings; asks executables what they listen to.
     :ivar project_places: the folders from which hooks and recipes of a project come, in such settings and a working
         directory; touches the disk, but little.
@@ -39,6 +41,7 @@ class Services:
 
     home: Path
     store: SessionStore
+    sessions: OpenSessions
     tools: ToolRegistry
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path | None], Settings]

@@ -216,8 +216,9 @@ class Agent(Managing):
         return results.session_result(session_id=session.session_id, config_options=options)
 
     def _status_result(self, session_id: str, status: SessionStatus) -> JsonObject:
-        session = self._manager.find(session_id) if self._manager is not None else None
-        return results.session_status_result(status, None if session is None else _client(session).state)
+        session = self._manager.find_anywhere(session_id) if self._manager is not None else None
+        client = None if session is None else session.host.client
+        return results.session_status_result(status, client.state if isinstance(client, EditorClient) else None)
 
 
 def _option_value(params: SetSessionConfigOptionRequest) -> str:
