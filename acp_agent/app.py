@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
-from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE, project_dir, user_home
+from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
-from acp_agent.masking.texts import secrets_of
 from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
+from acp_agent.server.recorded import recorded
 from acp_agent.server.versions import spoken_versions
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.presence import OpenSessions
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 DATABASE = "sessions.db"
 LOGS = "logs"
-WIRE = "wire"
-WIRE_VARIABLE = "ACP_AGENT_WIRE"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
 """Of Claude Code's folder, in the user's home and in a project."""
@@ -290,40 +288,8 @@ def connection(
     def learnt() -> tuple[str, ...]:
         return tuple(key for each in built for key in each.access.at_hand())
 
-    recorded = _recorded(transport, env, handshake, learnt)
-    return Connection(recorded, services, partial(spoken_versions, env), handshake, at_the_end)
-
-
-def _recorded(
-    transport: Transport, env: Mapping[str, str], handshake: Handshake | None, learnt: Callable[[], tuple[str, ...]]
-) -> Transport:
-    """The transport, with everything that goes over it written down where the user wants that.
-
-    :param learnt: the secrets that were met since.
-    """
-    if not records_wire(env):
-        return transport
-    from acp_agent.jsonrpc.recording import RecordingTransport, WireLog
-
-    try:
-        log = WireLog(ensure_private_dir(home_dir(env)) / WIRE, secrets_of(env), learnt=learnt)
-    except ConfigError:
-        return transport
-    if handshake is not None and handshake.exchange is not None:
-        log.note("in", handshake.exchange[0])
-        log.note("out", handshake.exchange[1])
-    return RecordingTransport(transport, log)
-
-
-def records_wire(env: Mapping[str, str]) -> bool:
-    """Whether the user wants the wire to be recorded: by `ACP_AGENT_WIRE`, else by `wire_log` in config.yaml, which is
-    read as a whole only where that stands in it."""
-    if said := env.get(WIRE_VARIABLE, "").strip().lower():
-        return said not in ("0", "false", "no", "off")
-    try:
-        return b"wire_log" in (home_dir(env) / CONFIG_FILE).read_bytes() and load_settings(env).wire_log
-    except (OSError, ConfigError):
-        return False
+    transport = recorded(transport, env, handshake, learnt)
+    return Connection(transport, services, partial(spoken_versions, env), handshake, at_the_end)
 
 
 def start_logging_at_home(env: Mapping[str, str]) -> Path | None:

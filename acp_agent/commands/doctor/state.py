@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acp_agent import __version__
-from acp_agent.app import DATABASE, LOGS, records_wire
+from acp_agent.app import DATABASE, LOGS
 from acp_agent.commands.doctor.findings import Finding
 from acp_agent.commands.editors import program
 from acp_agent.config import Settings, home_dir, load_settings
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.errors import AgentError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
+from acp_agent.server.recorded import records_wire
 from acp_agent.storage.sqlite import SqliteStore
 
 _LEAST_SPACE = 200_000_000

@@ -14,13 +14,13 @@ from shutil import get_terminal_size
 
 import anyio
 
-from acp_agent.app import WIRE, WIRE_VARIABLE, records_wire
 from acp_agent.commands.safe import Safe, safe_for
 from acp_agent.commands.wire.lines import Matcher, WireLine, of_session
 from acp_agent.config import home_dir
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.recording import recordings
 from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.server.recorded import WIRE, WIRE_VARIABLE, records_wire
 
 _POLL_SECONDS = 0.2
 _PIPE_WIDTH = 240
