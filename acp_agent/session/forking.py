@@ -35,6 +35,7 @@ async def fork_session(
     at: int | str | None,
     cwd: str,
     additional_directories: Sequence[str],
+    made: str | None = None,
 ) -> str:
     """Make a session that goes on from a point of another one, with its history, compactions, pins, plan, mode and
     model. What was allowed in the other one has to be allowed anew.
@@ -43,13 +44,14 @@ async def fork_session(
     :param at: entry of the log that is the last one copied; or the id of the last message; None for all there is.
     :param cwd: absolute path of the new session's working directory.
     :param additional_directories: absolute paths.
+    :param made: the new session's id; a new one where None.
     :returns: the new session's id; it is durable.
     :raises SessionNotFoundError: no such session.
     :raises InvalidParamsError: it has no such entry or message.
     """
     last = await _last_entry(store, session_id, at)
     forked = SessionForked(session_id, last, cwd, tuple(additional_directories))
-    made = new_id("sess")
+    made = made or new_id("sess")
     await store.fork(session_id, made, last, cwd, additional_directories, [forked])
     await to_thread.run_sync(copy_originals, home, session_id, made)
     return made

@@ -137,9 +137,9 @@ class SessionManager:
         """
         services, directories = self._services, existing_directories(cwd, additional)
         services.settings(directories[0])
-        paths = [str(path) for path in directories]
-        made = await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:])
+        paths, made = [str(path) for path in directories], new_id("sess")
         async with self.kept_if_told(made):
+            await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:], made)
             return self._start(await self._host(made, client(made), directories, None, "resume", mcp_servers))
 
     @asynccontextmanager

@@ -78,15 +78,18 @@ async def test_the_doctor_says_what_is_wrong_with_the_stored_keys(tmp_path: Path
     assert "failed inside" not in ran.out
 
 
-async def taken_back(agent: AgentProcess, folder: Path, probed: list[anyio.Event]) -> set[str]:
+async def taken_back(agent: AgentProcess, folder: Path, probed: list[anyio.Event], forked: str = "") -> set[str]:
     """Begin a session and take it back while it is made, until that was in time.
+
+    :param forked: the session that it goes on from.
 
     :returns: the sessions that were told of.
     """
     told: set[str] = set()
     for _ in range(10):
         probed[0] = anyio.Event()
-        pending = await agent.start_request("session/new", {"cwd": str(folder), "mcpServers": []})
+        params = {"cwd": str(folder), "mcpServers": [], **({"sessionId": forked} if forked else {})}
+        pending = await agent.start_request("session/fork" if forked else "session/new", params)
         with anyio.fail_after(5):
             await probed[0].wait()  # the session is made; what may be chosen in it is not known yet
         await pending.cancel()
@@ -114,6 +117,8 @@ async def test_a_session_that_nobody_was_told_of_is_not_left_behind(tmp_path: Pa
         if version == 1:
             async with connected_agent(home=tmp_path) as agent:
                 told = await taken_back(agent, tmp_path, probed)
+                made = await agent.new_session(tmp_path)
+                told |= {made, *await taken_back(agent, tmp_path, probed, made)}
                 listed = await agent.request("session/list", {})
         else:
             async with second_agent(home=tmp_path) as editor:
