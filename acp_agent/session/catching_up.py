@@ -6,17 +6,13 @@ shown in the middle of this one; opening the session anew shows it.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.context import Context
-from acp_agent.errors import AgentError
 from acp_agent.turn.updates import ModeUpdated, OptionsUpdated, PlanUpdated, TitleUpdated
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
-
-_log = logging.getLogger(__name__)
 
 
 async def show_caught_up(host: SessionHost, former: Context) -> None:
@@ -28,11 +24,7 @@ async def show_caught_up(host: SessionHost, former: Context) -> None:
     if context.mode != former.mode:
         await host.show(ModeUpdated(host.mode))
     if _chosen(context) != _chosen(former):
-        try:
-            await host.show(OptionsUpdated(await host.options()))
-        except AgentError as error:
-            # Whoever needs the settings says what is wrong with them.
-            _log.info("no options to show for %s: %s", host.session_id, error)
+        await host.show(OptionsUpdated(await host.options()))
     if context.title is not None and context.title != former.title:
         await host.show(TitleUpdated(context.title))
     if context.plan != former.plan:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from support.client import AgentError, Pending
@@ -114,6 +116,25 @@ async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(tmp_p
         assert [await handle.result() for handle in handles] == [{"stopReason": "end_turn"}] * 2
         assert "secret" not in str(it.server.calls[1].body["input"])
         assert "It is secret." in "".join(it.agent.texts().values())
+
+
+async def test_a_prompt_that_a_cancel_reaches_while_it_joins_is_kept_and_the_model_never_reads_it(
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    thinks = {"UserPromptSubmit": [{"command": f"! grep -q slow || {{ echo > {begun}; sleep 600; }}"}]}
+    async with stage(tmp_path, CALL, Reply("Again."), config={**STEER, "hooks": thinks}) as it:
+        async with working(it, "a slow one") as handles:
+            pass
+        with anyio.fail_after(5):
+            await anyio.to_thread.run_sync(begun.read_text, abandon_on_cancel=True)
+        await it.agent.cancel(it.session)
+        assert [await handle.result() for handle in handles] == [{"stopReason": "cancelled"}] * 2
+        assert await it.prompt("again") == {"stopReason": "end_turn"}
+        assert "slow" not in str(it.server.calls[-1].body)
+        await it.agent.load(it.session, it.folder)
+        assert "a slow one" in it.agent.text("user_message_chunk")
 
 
 async def test_a_hook_that_ends_the_turn_at_what_joins_ends_it(tmp_path: Path) -> None:
