@@ -14,4 +14,10 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 """A JSON object as a plain dict, such as the params of a request or one `session/update`."""
 
-__all__ = ["JsonObject", "JsonValue"]
+
+def as_object(value: JsonValue) -> JsonObject:
+    """The object that this is; an empty one where it is none, as what is read leniently asks for."""
+    return value if isinstance(value, dict) else {}
+
+
+__all__ = ["JsonObject", "JsonValue", "as_object"]

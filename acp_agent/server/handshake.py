@@ -16,7 +16,7 @@ import sys
 
 from acp_agent import __version__
 from acp_agent.frozen import frozen
-from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol import JsonObject, JsonValue, as_object
 from acp_agent.protocol.v1 import results
 from acp_agent.server import forking
 from acp_agent.server.versions import agreed, plainly_spoken, requested_version
@@ -80,7 +80,7 @@ def auth_methods(params: JsonObject) -> list[JsonObject]:
             "another provider's key in the environment that the editor starts the agent with, or a local model.",
         )
     ]
-    capabilities = _object(params.get("clientCapabilities"))
+    capabilities = as_object(params.get("clientCapabilities"))
     older: JsonObject = {
         "label": "acp-agent login",
         "command": sys.executable,
@@ -88,21 +88,17 @@ def auth_methods(params: JsonObject) -> list[JsonObject]:
         "env": {},
     }
     said = "Asks for a provider's key in a terminal, tries it and stores it."
-    if _object(capabilities.get("auth")).get("terminal") is True:
+    if as_object(capabilities.get("auth")).get("terminal") is True:
         methods.append(
             results.terminal_auth_method(
                 LOGIN_METHOD, "Log in", description=said, args=[LOGIN_METHOD], meta={_OLDER_TERMINAL: older}
             )
         )
-    elif _object(capabilities.get("_meta")).get(_OLDER_TERMINAL) is True:
+    elif as_object(capabilities.get("_meta")).get(_OLDER_TERMINAL) is True:
         methods.append(
             results.agent_auth_method(LOGIN_METHOD, "Log in", description=said, meta={_OLDER_TERMINAL: older})
         )
     return methods
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def shake_hands(read_fd: int, write_fd: int) -> Handshake:

@@ -60,9 +60,13 @@ class SessionRecipes:
         if not self._is_current():
             self._wanted.set()
 
+    async def commands(self) -> tuple[Command, ...]:
+        """Which commands there are."""
+        return self._commands(await self.library())
+
     async def show(self) -> None:
         """Tell the editor which commands there are."""
-        self._offered = self._commands(await self.library())
+        self._offered = await self.commands()
         await self._host.show(CommandsUpdated(self._offered))
 
     async def offer(self) -> None:

@@ -23,7 +23,7 @@ from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
 from acp_agent.session.steering import Steering
 from acp_agent.session.turns import SessionTurns
-from acp_agent.turn.updates import ModeUpdated, Option, OptionsUpdated, TitleUpdated, TurnBegan, TurnOver
+from acp_agent.turn.updates import Command, ModeUpdated, Option, OptionsUpdated, TitleUpdated, TurnBegan, TurnOver
 
 EXIT_SECONDS = 1.5
 """For all hooks together that want to hear of the agent's end: who closes the wire may not be kept waiting."""
@@ -170,6 +170,10 @@ class Session:
     async def options(self) -> tuple[Option, ...]:
         """The options as they stand, for menus."""
         return await self.host.options()
+
+    async def commands(self) -> tuple[Command, ...]:
+        """The slash commands as they stand; more may come of MCP servers."""
+        return await self.host.recipes.commands()
 
     async def set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
         """Change an option at once, also while a turn runs.

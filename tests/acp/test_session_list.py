@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,12 @@ async def test_the_title_is_the_first_prompt_and_is_shown_in_the_update_and_the_
     async with stage(tmp_path, Reply("Yes."), Reply("Yes.")) as it:
         await it.prompt("Mend the\n  cart, please")
         await it.prompt("Something else")
-        titles = [update["title"] for update in it.agent.updates(kind="session_info_update")]
+        told = it.agent.updates(kind="session_info_update")
+        titles = [update["title"] for update in told if "title" in update]
         assert titles == ["Mend the cart, please"]
+        # Each turn is told of, for lists that have the latest first.
+        first, second = [datetime.fromisoformat(update["updatedAt"]) for update in told if "updatedAt" in update]
+        assert first < second <= datetime.now(UTC)
         [row] = (await it.agent.request("session/list", {}))["sessions"]
         assert row["title"] == titles[0]
 

@@ -107,6 +107,8 @@ async def test_a_client_ends_one_command_and_the_turn_goes_on(tmp_path: Path, by
             assert told in str(server.calls[-1].body)
         for method, params in (
             ("terminal/cancel", {"terminalId": "term_x"}),
+            ("terminal/cancel", {"terminalId": chunk["terminalId"]}),
+            ("tool_call/cancel", {"toolCallId": call_id}),
             ("tool_call/cancel", {"toolCallId": "x"}),
         ):
             with pytest.raises(AgentError) as error:

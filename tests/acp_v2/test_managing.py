@@ -30,6 +30,7 @@ async def test_what_is_unstable_is_advertised_in_the_place_that_version_2_has_fo
         capabilities = it.initialized["capabilities"]
         assert capabilities["session"].keys() >= {"fork", "title", "archive", "status"}
         assert (capabilities["providers"], capabilities["auth"]) == ({}, {"status": {}})
+        assert capabilities["session"]["fork"]["_meta"]["acp-agent"]  # a fork at a point is an extension
 
 
 async def test_a_session_is_forked_named_archived_and_asked_for_its_state(tmp_path: Path) -> None:
@@ -49,6 +50,15 @@ async def test_a_session_is_forked_named_archived_and_asked_for_its_state(tmp_pa
         forked = await it.agent.request("session/fork", params)
         assert "modes" not in forked
         assert forked["configOptions"]
+        # Who begins a session knows its commands at once.
+        assert {command["name"] for command in forked["availableCommands"]} >= {"compact", "pin"}
+        resumed = await it.resume(forked["sessionId"], tmp_path)
+        begun = await it.agent.request("session/new", {"cwd": str(tmp_path)})
+        await it.agent.wait_update("available_commands_update", begun["sessionId"])
+        [offered] = it.agent.updates(begun["sessionId"], "available_commands_update")
+        for answer in (forked, resumed, begun):
+            assert answer["availableCommands"] == offered["availableCommands"]
+        await it.agent.request("session/delete", {"sessionId": begun["sessionId"]})
         made = forked["sessionId"]
         await it.agent.wait_update("available_commands_update", made)
         assert (await it.answer(made, "Go on"))["stopReason"] == "end_turn"

@@ -46,6 +46,14 @@ async def test_an_editor_gets_the_highest_version_that_both_speak(tmp_path: Path
     assert "version 1 or 2" in str(none)
 
 
+@pytest.mark.parametrize("version", [True, "2", 1.5, -1, 70_000, None])
+async def test_what_is_no_version_is_refused(tmp_path: Path, version: Any) -> None:
+    async with start_agent(home=tmp_path, validate=False, laws=False) as agent:
+        with pytest.raises(AgentError) as error:
+            await agent.request("initialize", {**HAND_MADE, "protocolVersion": version})
+        assert error.value.code == -32602
+
+
 async def test_the_configuration_turns_version_2_off_and_nothing_else_in_it_does(tmp_path: Path) -> None:
     configure(tmp_path, "protocol:\n  versions: [1]\n")
     for offered in (1, 2, 99):

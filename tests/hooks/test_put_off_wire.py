@@ -140,8 +140,9 @@ async def test_what_was_put_off_is_not_done_behind_an_undo_and_told_where_it_fai
         (tmp_path / "later").write_text(json.dumps({"defer": "turn_end"}))
         await it.prompt("/compact keep the prices")
         assert shown_compactions(it.agent)[-1].statuses == ["in_progress", "failed"]
-        [told] = [update["title"] for update in it.agent.updates(kind="notice")]
-        assert told.startswith("The compaction that a hook put off was not done. The model answered with an empty")
+        [told] = it.agent.updates(kind="notice")
+        assert told["title"] == "The compaction that a hook put off was not done."
+        assert told["description"].startswith("The model answered with an empty")
 
 
 # --- what hooks say of it beside ---

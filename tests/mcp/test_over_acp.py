@@ -174,6 +174,64 @@ async def test_a_refused_call_is_the_servers_own_words_and_does_not_end_it(tmp_p
         assert [method for method, _ in desk.got].count("server/discover") == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (AgentError(-33000, "limit"), "the editor is asked too much of it at a time."),
+        ({"result": {"resultType": "complete", **says("A lamp.")}, "error": {"code": 1, "message": "m"}}, "A lamp."),
+        ({"error": {"code": 1.5, "message": "m"}}, "what the editor answered for it is not what the protocol says."),
+        ({"result": 5}, "what it answered is not what the protocol says."),
+    ],
+)
+async def test_what_the_editor_answers_for_its_server_is_told_as_what_it_is(
+    tmp_path: Path, answer: Any, told: str
+) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+    look = Reply(tool_calls=[ToolCall("mcp__desk__look")])
+    async with stage(tmp_path, look, Reply("Oh."), mode="full-access", editor=ZED_BETA) as it:
+
+        async def handle(message: Mapping[str, Any]) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        desk.handlers["tools/call"] = handle
+        session = await opened(it, desk)
+        await it.agent.set_mode(session, "full-access")
+        await ready(it, "desk")
+        await it.agent.prompt(session, "Look", 30)
+        [result] = results(it.server.calls[1].body)
+        assert result.text.endswith(told)
+        # What it says of a request that is answered comes too late, and harms nothing.
+        [line] = [line for line in it.agent.lines if _asks(line) and line.params["method"] == "tools/call"]
+        await desk.says(line.params["requestId"], "notifications/progress", {"progressToken": 1, "progress": 1})
+        await it.agent.request("session/list", {})
+        assert "failed inside" not in await logged(it, "is ready")
+
+
+async def test_always_covers_a_tool_of_that_very_server_of_the_editors(tmp_path: Path) -> None:
+    mine, other = EditorServer("desk", tools=[tool("put")]), EditorServer("desk", tools=[tool("put")])
+    renamed = EditorServer("board", tools=[tool("put")])
+    other.server_id, renamed.server_id = "another", mine.server_id
+
+    def script(body: Any) -> Reply:
+        if body["input"][-1].get("type") == "function_call_output":
+            return Reply("Done.")
+        return Reply(tool_calls=[ToolCall(each["name"]) for each in body["tools"] if each["name"].endswith("__put")])
+
+    async with stage(tmp_path, script=script, editor=ZED_BETA) as it:
+
+        async def put(message: Mapping[str, Any]) -> Any:
+            return {"result": {"resultType": "complete", **says("Put.")}}
+
+        it.agent.permission_answer = "allow_always"
+        for server, asked in ((mine, 1), (mine, 1), (other, 2), (renamed, 3)):
+            server.handlers["tools/call"] = put
+            session = await opened(it, server)
+            assert await it.agent.prompt(session, "Put it", 30) == {"stopReason": "end_turn"}
+            assert len(it.agent.desk.permissions) == asked
+
+
 async def test_a_subscription_that_ends_is_asked_for_again_and_what_was_missed_is_read(tmp_path: Path) -> None:
     desk = EditorServer("desk", tools=[LOOK])
     reload = anyio.Event()

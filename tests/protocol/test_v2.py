@@ -33,6 +33,7 @@ DIFF = content.diff([content.change("modify", "/a"), content.change("add", "/b")
 SELECT = content.config_option(
     c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1")], category="model", description="which")
 )
+COMMAND = content.available_command("compact", "Compact")
 BOOLEAN = content.config_option(c1.config_boolean("fast", "Fast", True, category="model", description="q"))
 
 UPDATES: list[JsonObject] = [
@@ -130,9 +131,9 @@ RESULTS: list[tuple[str, JsonObject]] = [
             auth_methods=[{"type": "agent", "methodId": "key", "name": "A key", "description": "Set it."}],
         ),
     ),
-    ("session/new", results.session_result(session_id="s", config_options=[SELECT])),
-    ("session/resume", results.session_result(config_options=[])),
-    ("session/fork", results.session_result(session_id="s", config_options=[SELECT])),
+    ("session/new", results.session_result(session_id="s", config_options=[SELECT], available_commands=[COMMAND])),
+    ("session/resume", results.session_result(config_options=[], available_commands=[])),
+    ("session/fork", results.session_result(session_id="s", config_options=[SELECT], available_commands=[])),
     ("session/set_title", s1.set_title_result("T")),
     ("session/status", results.session_status_result("saved")),
     ("session/status", results.session_status_result("open", {"state": "idle", "stopReason": "end_turn"})),

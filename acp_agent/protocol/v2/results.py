@@ -66,12 +66,19 @@ def session_status_result(status: SessionStatus, state: JsonObject | None = None
     return {"status": status, **given(state=state)}
 
 
-def session_result(*, session_id: str | None = None, config_options: Sequence[JsonObject]) -> JsonObject:
-    """The answer to `session/new` (with the id) and `session/resume` (without).
+def session_result(
+    *, session_id: str | None = None, config_options: Sequence[JsonObject], available_commands: Sequence[JsonObject]
+) -> JsonObject:
+    """The answer to `session/new` and `session/fork` (with the id) and `session/resume` (without).
 
     :param config_options: made by `content.config_option`.
+    :param available_commands: made by `content.available_command`.
     """
-    return {**given(sessionId=session_id), "configOptions": [*config_options]}
+    return {
+        **given(sessionId=session_id),
+        "configOptions": [*config_options],
+        "availableCommands": [*available_commands],
+    }
 
 
 def prompt_result(message_id: str) -> JsonObject:

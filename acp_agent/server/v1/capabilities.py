@@ -6,7 +6,7 @@ Read as the schema asks for it, leniently throughout, so that there is nothing t
 from __future__ import annotations
 
 from acp_agent.frozen import frozen
-from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol import JsonObject, as_object
 
 
 @frozen
@@ -36,9 +36,9 @@ class Capabilities:
     @classmethod
     def of(cls, params: JsonObject) -> Capabilities:
         """Read them off the params of `initialize`; what is not as the schema has it was not advertised."""
-        wire = _object(params.get("clientCapabilities"))
-        files, session = _object(wire.get("fs")), _object(wire.get("session"))
-        options, elicitation = _object(session.get("configOptions")), _object(wire.get("elicitation"))
+        wire = as_object(params.get("clientCapabilities"))
+        files, session = as_object(wire.get("fs")), as_object(wire.get("session"))
+        options, elicitation = as_object(session.get("configOptions")), as_object(wire.get("elicitation"))
         return cls(
             read_text_file=files.get("readTextFile") is True,
             write_text_file=files.get("writeTextFile") is True,
@@ -51,7 +51,3 @@ class Capabilities:
             forms=isinstance(elicitation.get("form"), dict),
             urls=isinstance(elicitation.get("url"), dict),
         )
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}

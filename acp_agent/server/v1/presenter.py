@@ -5,7 +5,9 @@ Where a client lacks the session updates for compaction, it sees a tool call of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import assert_never
 
 from acp_agent.conversation.events import CallView
@@ -50,6 +52,7 @@ PLAN = "plan"
 """A session has one plan."""
 COMPACTION_TITLE = "Compact conversation"
 _FENCED_KINDS = ("read", "search", "execute")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*")
 
 
 class Presenter:
@@ -73,7 +76,9 @@ class Presenter:
                 return updates.agent_thought_chunk(
                     content.text_content(update.text), message_id=f"{update.message_id}_thought"
                 )
-            case TurnBegan() | TurnOver() | PromptTaken():
+            case TurnBegan():
+                return updates.session_info_update(updated_at=datetime.now(UTC).isoformat())
+            case TurnOver() | PromptTaken():
                 return None  # the request of a prompt lasts as long as its turn, and its text stands in the editor
             case UserSaid():
                 return updates.user_message_chunk(block_from_part(update.part), message_id=update.message_id)
@@ -208,7 +213,7 @@ class Presenter:
                     ]
                 )
             case Notice():
-                return updates.notice(update.severity, update.text) if self._capabilities.notices else None
+                return _notice(update) if self._capabilities.notices else None
             case _:
                 assert_never(update)
 
@@ -217,6 +222,12 @@ class Presenter:
             return updates.plan_removed(PLAN)
         entries = plan_entries(update)
         return updates.plan_update(PLAN, entries) if self._capabilities.plans else updates.plan(entries)
+
+
+def _notice(update: Notice) -> JsonObject:
+    """The first sentence stands alone; what is behind it, as what to do, is the description."""
+    title, *more = _SENTENCE_END.split(update.text.strip(), maxsplit=1)
+    return updates.notice(update.severity, title, description=more[0] if more else None)
 
 
 def plan_entries(update: PlanUpdated) -> list[JsonObject]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionNotFoundError
@@ -26,7 +26,7 @@ from acp_agent.server.v2.capabilities import capabilities_of
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.content import parts_from_blocks
 from acp_agent.server.v2.greeting import initialize_result
-from acp_agent.server.v2.presenter import config_options
+from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import OFF, ON
 from acp_agent.session.session import Session
@@ -46,6 +46,13 @@ if TYPE_CHECKING:
     )
     from acp_agent.protocol.v2 import McpServer as WireServer
     from acp_agent.protocol.wire import WireModel
+
+
+class _Told(TypedDict):
+    """What may be chosen from in a session, as the answer to its opening has it."""
+
+    config_options: list[JsonObject]
+    available_commands: list[JsonObject]
 
 
 class Agent(Managing):
@@ -126,11 +133,11 @@ class Agent(Managing):
             if replayed:
                 async with client.replaying():
                     await manager.replay(session)
-            options = config_options(await session.options())
+            told = await _told(session)
             # Whoever ran it before was ended by the opening.
             await client.show_idle()
             self._after_opening(call, session)
-            return results.session_result(config_options=options)
+            return results.session_result(**told)
 
         return self._alone(self._order.take_place(params.session_id), work)
 
@@ -212,13 +219,19 @@ class Agent(Managing):
         return servers_from_wire(cast("Sequence[WireServer]", servers))
 
     async def _made(self, session: Session) -> JsonObject:
-        options = config_options(await session.options())
-        return results.session_result(session_id=session.session_id, config_options=options)
+        return results.session_result(session_id=session.session_id, **await _told(session))
 
     def _status_result(self, session_id: str, status: SessionStatus) -> JsonObject:
         session = self._manager.find_anywhere(session_id) if self._manager is not None else None
         client = None if session is None else session.host.client
         return results.session_status_result(status, client.state if isinstance(client, EditorClient) else None)
+
+
+async def _told(session: Session) -> _Told:
+    return {
+        "config_options": config_options(await session.options()),
+        "available_commands": available_commands(await session.commands()),
+    }
 
 
 def _option_value(params: SetSessionConfigOptionRequest) -> str:

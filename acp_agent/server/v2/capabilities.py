@@ -6,13 +6,13 @@ files or terminals. Whether one knows `plan_removed`, which is unstable, it cann
 
 from __future__ import annotations
 
-from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol import JsonObject, as_object
 from acp_agent.server.v1.capabilities import Capabilities
 
 
 def capabilities_of(params: JsonObject) -> Capabilities:
     """Read them off the params of `initialize`; what is not as the schema has it was not advertised."""
-    elicitation = _object(_object(params.get("capabilities")).get("elicitation"))
+    elicitation = as_object(as_object(params.get("capabilities")).get("elicitation"))
     return Capabilities(
         compaction=True,
         notices=True,
@@ -21,7 +21,3 @@ def capabilities_of(params: JsonObject) -> Capabilities:
         forms=isinstance(elicitation.get("form"), dict),
         urls=isinstance(elicitation.get("url"), dict),
     )
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}

@@ -6,7 +6,7 @@ ACP v2, "Initialization" and "Authentication".
 
 from __future__ import annotations
 
-from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol import JsonObject, as_object
 from acp_agent.protocol.v2 import results
 from acp_agent.server import forking, handshake
 
@@ -20,11 +20,11 @@ def initialize_result(params: JsonObject) -> JsonObject:
     :param params: what the client said, which tells how a user can be let sign in.
     """
     first = handshake.initialize_result(_first_params(params))
-    capabilities, methods = _object(first["agentCapabilities"]), first["authMethods"]
-    prompt, mcp = _object(capabilities["promptCapabilities"]), _object(capabilities["mcpCapabilities"])
-    session = _object(capabilities["sessionCapabilities"])
+    capabilities, methods = as_object(first["agentCapabilities"]), first["authMethods"]
+    prompt, mcp = as_object(capabilities["promptCapabilities"]), as_object(capabilities["mcpCapabilities"])
+    session = as_object(capabilities["sessionCapabilities"])
     return results.initialize_result(
-        info=_object(first["agentInfo"]),
+        info=as_object(first["agentInfo"]),
         capabilities=results.agent_capabilities(
             prompt=[name for name, has in prompt.items() if has is True],
             mcp=["stdio", *(name for name in ("http", "acp") if mcp.get(name) is True)],
@@ -33,13 +33,13 @@ def initialize_result(params: JsonObject) -> JsonObject:
             more=["providers"],
             session_meta={"fork": forking.ADVERTISED},
         ),
-        auth_methods=[_auth_method(_object(method)) for method in (methods if isinstance(methods, list) else [])],
+        auth_methods=[_auth_method(as_object(method)) for method in (methods if isinstance(methods, list) else [])],
     )
 
 
 def _first_params(params: JsonObject) -> JsonObject:
     """What the client says of signing in, as it would in version 1."""
-    auth = _object(_object(params.get("capabilities")).get("auth"))
+    auth = as_object(as_object(params.get("capabilities")).get("auth"))
     return {"clientCapabilities": {"auth": {"terminal": isinstance(auth.get("terminal"), dict)}}}
 
 
@@ -48,9 +48,5 @@ def _auth_method(first: JsonObject) -> JsonObject:
     method: JsonObject = {name: value for name, value in first.items() if name not in ("id", "env")}
     method |= {"type": first.get("type", "agent"), "methodId": first["id"]}
     if "env" in first:
-        method["env"] = [{"name": name, "value": value} for name, value in _object(first["env"]).items()]
+        method["env"] = [{"name": name, "value": value} for name, value in as_object(first["env"]).items()]
     return method
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}

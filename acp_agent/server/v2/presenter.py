@@ -31,6 +31,7 @@ from acp_agent.turn.updates import (
     CallOutput,
     CallStarted,
     CallTerminal,
+    Command,
     CommandsUpdated,
     ModeUpdated,
     Option,
@@ -81,6 +82,7 @@ class Presenter:
         match update:
             case TurnBegan():
                 yield updates.running()
+                yield from self._common(update)
             case TurnOver():
                 yield _over(update)
             case PromptTaken():
@@ -92,16 +94,15 @@ class Presenter:
             case OptionsUpdated():
                 yield common_updates.config_option_update(config_options(update.options))
             case CommandsUpdated():
-                yield common_updates.available_commands_update(
-                    [
-                        content.available_command(command.name, command.description, hint=command.hint)
-                        for command in update.commands
-                    ]
-                )
+                yield common_updates.available_commands_update(available_commands(update.commands))
             case _:
-                wire = self._first.present(update)
-                if wire is not None:
-                    yield wire
+                yield from self._common(update)
+
+    def _common(self, update: Update) -> Iterator[JsonObject]:
+        """What is the same in version 1."""
+        wire = self._first.present(update)
+        if wire is not None:
+            yield wire
 
     def _call(self, update: _Call) -> JsonObject:
         match update:
@@ -180,6 +181,11 @@ def whole(kind: Kind, message_id: str, blocks: Sequence[JsonObject]) -> Iterator
     }
     for block in blocks[taken:]:
         yield chunks[kind](block, message_id=message_id)
+
+
+def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
+    """Slash commands on the wire."""
+    return [content.available_command(command.name, command.description, hint=command.hint) for command in commands]
 
 
 def config_options(options: Sequence[Option]) -> list[JsonObject]:
