@@ -39,6 +39,7 @@ async def run_group(
     on_data: OnData,
     stdin: IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
+    on_end: Callable[[int | None], None] | None = None,
 ) -> int | None:
     """Run a program until it ends; when this returns or raises, its whole process group is dead.
 
@@ -50,6 +51,8 @@ async def run_group(
     :param on_data: is told every piece of output; keeps what it wants of it, and does not block.
     :param stdin: an open file; nothing where it is None.
     :param env: all of its environment variables; the agent's own where it is None.
+    :param on_end: is told its exit code, negative for a signal, however this ends; None where not even SIGKILL has
+        ended it.
     :returns: the exit code, negative for a signal; None where the time was up.
     :raises OSError, ValueError: it could not be started.
     """
@@ -64,6 +67,8 @@ async def run_group(
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
+        if on_end is not None:
+            on_end(process.poll())
     return code
 
 

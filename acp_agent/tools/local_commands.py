@@ -51,6 +51,17 @@ class Printed:
     gap: bool = False
 
 
+@frozen
+class Ending:
+    """How a command ended, as far as that is known.
+
+    :ivar signal: such as `SIGTERM`.
+    """
+
+    exit_code: int | None
+    signal: str | None
+
+
 class LocalCommands:
     """Local process groups as a `CommandRunner`.
 
@@ -74,11 +85,18 @@ class LocalCommands:
         return await self._run(command, cwd, timeout, output, partial(output.report, on_output))
 
     async def run_raw(
-        self, command: str, cwd: Path, timeout: float, on_output: Callable[[Printed], Awaitable[None]]
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_output: Callable[[Printed], Awaitable[None]],
+        on_end: Callable[[Ending], None],
     ) -> CommandResult:
-        """The same for who wants what it prints as the bytes that it prints."""
+        """The same for who wants what it prints as the bytes that it prints, and how it ended also where this is
+        cancelled."""
         output = _Output(_Bytes())
-        return await self._run(command, cwd, timeout, output, partial(output.report, on_output))
+        report = partial(output.report, on_output)
+        return await self._run(command, cwd, timeout, output, report, lambda code: on_end(_ending(code)))
 
     async def _run(
         self,
@@ -87,6 +105,7 @@ class LocalCommands:
         timeout: float,
         output: _Output[T],
         report: Callable[[], Coroutine[None, None, None]],
+        on_end: Callable[[int | None], None] | None = None,
     ) -> CommandResult:
         if not self._shell:
             import shutil
@@ -99,7 +118,7 @@ class LocalCommands:
                 tasks.start_soon(report)
                 try:
                     argv = (self._shell, "-c", command)
-                    code = await run_group(argv, cwd, timeout=timeout, on_data=output.add)
+                    code = await run_group(argv, cwd, timeout=timeout, on_data=output.add, on_end=on_end)
                 except (OSError, ValueError) as error:
                     failure = error
                 output.finish()
@@ -210,8 +229,8 @@ class _Output(Generic[T]):
         return CommandResult(
             stdout.text,
             stderr.text,
-            exit_code=code if code is not None and code >= 0 else None,
-            signal=_signal_name(-code) if code is not None and code < 0 else None,
+            exit_code=_ending(code).exit_code,
+            signal=_ending(code).signal,
             timed_out=code is None,
             truncated=stdout.truncated or stderr.truncated,
         )
@@ -219,6 +238,12 @@ class _Output(Generic[T]):
     def _add(self, stream: Stream, data: bytes, text: str) -> None:
         self._kept[stream].add(text)
         self._pending.add(data, text)
+
+
+def _ending(code: int | None) -> Ending:
+    if code is None:
+        return Ending(None, None)
+    return Ending(code, None) if code >= 0 else Ending(None, _signal_name(-code))
 
 
 def _signal_name(number: int) -> str:

@@ -131,6 +131,23 @@ async def test_a_terminal_shows_the_very_bytes_that_a_command_prints(tmp_path: P
         assert terminal["bytes"] == b"a\xff\xfeb\xc3\xa9\n\0"
 
 
+@pytest.mark.parametrize(
+    ("trap", "ended"), [("trap '' TERM", {"signal": "SIGKILL"}), ("trap 'exit 7' TERM", {"exitCode": 7})]
+)
+async def test_how_a_command_ended_that_was_asked_to_is_what_is_told(
+    tmp_path: Path, trap: str, ended: dict[str, Any]
+) -> None:
+    command = f"{trap}; printf 'begun\\n'; while :; do sleep 0.01; done"
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": command})]), Reply("You stopped it.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.say(session, "Wait")
+        chunk = await it.agent.wait_update("terminal_output_chunk", timeout=10)
+        await it.agent.request("terminal/cancel", {"sessionId": session, "terminalId": chunk["terminalId"]})
+        assert (await it.idle(session))["stopReason"] == "end_turn"
+        assert it.terminals()[chunk["terminalId"]]["exitStatus"] == ended
+
+
 async def test_a_recording_holds_no_secret_that_a_command_has_printed(tmp_path: Path) -> None:
     known, shaped = "the-Known-value-77", "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     (tmp_path / "dot").write_bytes(f"MINE={known}\nOTHER={shaped}\nplain ".encode() + b"\xff\n")

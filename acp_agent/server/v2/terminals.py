@@ -19,15 +19,13 @@ from acp_agent.conversation.messages import new_id
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v2 import updates
 from acp_agent.tools.environment import CommandResult
-from acp_agent.tools.local_commands import MISSING, STREAM_LIMIT, LocalCommands, Printed
+from acp_agent.tools.local_commands import MISSING, STREAM_LIMIT, Ending, LocalCommands, Printed
 from acp_agent.tools.text import HeadAndTail
 
 TELL_SECONDS = 2.0
 """How long the end of a command that is being cancelled may take to be told."""
 CHUNK = 1 << 16
 """Bytes of output that go into one line."""
-ENDED_BY = "SIGTERM"
-"""What a command is sent that has to end."""
 
 
 class ShownCommands:
@@ -65,7 +63,7 @@ class ShownCommands:
         await self._send(
             updates.terminal_update(terminal_id, command=command, cwd=str(cwd), capabilities=updates.CANCEL)
         )
-        ending = updates.exit_status(None, ENDED_BY)
+        ending = Ending(None, None)
         kept = HeadAndTail(STREAM_LIMIT)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -78,17 +76,26 @@ class ShownCommands:
             for index in range(0, len(data), CHUNK):
                 await self._send(updates.terminal_output_chunk(terminal_id, data[index : index + CHUNK]))
 
+        def ended(how: Ending) -> None:
+            nonlocal ending
+            ending = how
+
         try:
             await on_start(terminal_id)
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                result = await self._local.run_raw(command, cwd, timeout, printed)
-                ending = updates.exit_status(result.exit_code, result.signal)
-                return result
+                return await self._local.run_raw(command, cwd, timeout, printed, ended)
             return CommandResult(
-                kept.text, "", None, ENDED_BY, truncated=kept.truncated, merged=True, ended_by_user=True
+                kept.text,
+                "",
+                ending.exit_code,
+                ending.signal,
+                truncated=kept.truncated,
+                merged=True,
+                ended_by_user=True,
             )
         finally:
             self._running.pop(terminal_id, None)
             with anyio.move_on_after(TELL_SECONDS, shield=True):
-                await self._send(updates.terminal_update(terminal_id, exit_status=ending, capabilities=None))
+                status = updates.exit_status(ending.exit_code, ending.signal)
+                await self._send(updates.terminal_update(terminal_id, exit_status=status, capabilities=None))
