@@ -27,6 +27,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
+from acp_agent.llm.attached import is_picture
 from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
@@ -153,13 +154,6 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             return estimate_text(part.name) + estimate_text(part.invalid or json.dumps(part.arguments))
         case _:
             assert_never(part)
-
-
-def is_picture(part: UserPart | AssistantPart) -> bool:
-    """Whether a part is an image, or an attached file that is one."""
-    if isinstance(part, Resource):
-        return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
-    return isinstance(part, Image)
 
 
 def _bytes(part: UserPart | AssistantPart) -> int:

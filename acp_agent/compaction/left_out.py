@@ -55,13 +55,6 @@ class LeftOut:
         return f"[file {part.uri[:80]} left out{self.where}]"
 
 
-def is_image(part: object) -> bool:
-    """Whether the model may see a picture in this part."""
-    if isinstance(part, Resource):
-        return part.text is None and part.blob is not None and (part.mime_type or "").startswith("image/")
-    return isinstance(part, Image)
-
-
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
     """A text of at most so many characters, its middle replaced by a line about it; as it is where that is no gain.
 

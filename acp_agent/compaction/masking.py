@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.compaction.invariants import unanswered_from
-from acp_agent.compaction.left_out import LeftOut, is_image
+from acp_agent.compaction.left_out import LeftOut
 from acp_agent.compaction.shortening import Rewrite
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
@@ -27,6 +27,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.llm.attached import is_picture
 
 MASKED = "[masked result]"
 """How the line in place of a result begins."""
@@ -102,7 +103,7 @@ def mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool)
     counts = [
         0
         if isinstance(entry.message, AssistantMessage) or entry.summary
-        else sum(is_image(part) for part in entry.message.parts)
+        else sum(is_picture(part) for part in entry.message.parts)
         for entry in entries
     ]
     surplus = sum(counts) - max_images
@@ -233,7 +234,7 @@ def _without_images(message: UserMessage | ToolResult, gone: int, left_out: Left
 
     def line(part: UserPart) -> Text | None:
         nonlocal gone
-        if not gone or not isinstance(part, Image | Resource) or not is_image(part):
+        if not gone or not isinstance(part, Image | Resource) or not is_picture(part):
             return None
         gone -= 1
         return Text(left_out.image(part))

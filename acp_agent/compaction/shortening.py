@@ -19,7 +19,7 @@ from acp_agent.compaction.estimate import (
     MESSAGE_TOKENS,
     estimate_message,
 )
-from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle, cut_said, is_image
+from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle, cut_said
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import Rewritten
@@ -43,6 +43,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
+from acp_agent.llm.attached import is_picture
 
 Rewrite: TypeAlias = Rewritten
 """A message that stays in a shorter form, at its place."""
@@ -148,7 +149,7 @@ def _with_fewer_images(message: Message, room: int, left_out: LeftOut) -> Messag
         return message
     kept: list[UserPart] = []
     for part in reversed(message.parts):
-        if isinstance(part, Image | Resource) and is_image(part):
+        if isinstance(part, Image | Resource) and is_picture(part):
             room -= estimate_message(UserMessage("", (part,))) - MESSAGE_TOKENS
             kept.append(part if room >= 0 else Text(left_out.image(part)))
         else:
@@ -178,7 +179,7 @@ def _capped_part(part: UserPart, cap: int, left_out: LeftOut, typed: str | None)
         case Resource():
             if part.text is not None:
                 return replace(part, text=cut_middle(part.text, cap, left_out))
-            too_long = not is_image(part) and _as_sent(part) > cap
+            too_long = not is_picture(part) and _as_sent(part) > cap
             return Text(left_out.file(part)) if too_long else part
         case Audio():
             too_long = data_length(part.data) * CHARACTERS_PER_TOKEN > cap * AUDIO_CHARACTERS_PER_TOKEN
@@ -249,7 +250,7 @@ def _as_text(part: UserPart, left_out: LeftOut) -> str:
         case Resource():
             if part.text is not None:
                 return f"{part.uri}:\n{part.text}"
-            return left_out.image(part) if is_image(part) else left_out.file(part)
+            return left_out.image(part) if is_picture(part) else left_out.file(part)
 
 
 def _with_parts(message: Message, parts: tuple[UserPart, ...]) -> Message:

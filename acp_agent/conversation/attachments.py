@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from acp_agent.conversation.encoding import decoded, plain, text_in
 from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import (
     ContextRestored,
@@ -124,15 +125,8 @@ def stored_in(parts: Iterable[UserPart]) -> Iterator[Stored]:
 
 
 def _stored(data: str, blobs: dict[str, bytes]) -> Data:
-    import base64
-
-    try:
-        content = base64.b64decode(data, validate=True)
-    except ValueError:
-        return data
-    if base64.b64encode(content).decode("ascii") != data:
-        return data
-    return _kept(content, blobs)
+    content = decoded(data) if plain(data) == data else None
+    return data if content is None else _kept(content, blobs)
 
 
 def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
@@ -140,17 +134,7 @@ def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
 
     digest = hashlib.sha256(content).hexdigest()
     blobs[digest] = content
-    return Stored(digest, len(content), _is_text(content))
-
-
-def _is_text(content: bytes) -> bool:
-    if b"\0" in content:
-        return False
-    try:
-        content.decode("utf-8")
-    except ValueError:
-        return False
-    return True
+    return Stored(digest, len(content), text_in(content) is not None)
 
 
 class _Change(Protocol):

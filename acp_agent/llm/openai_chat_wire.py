@@ -28,10 +28,10 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.llm.attached import audio_format
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
 from acp_agent.llm.parts import (
     arguments_text,
-    audio_format,
     base64_of,
     heard_parts,
     image_url,

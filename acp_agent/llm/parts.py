@@ -6,12 +6,11 @@ that the providers' caches compare. Knows no provider's wire form.
 
 from __future__ import annotations
 
-import base64
-import binascii
+import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -30,18 +29,15 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.llm.attached import audio_format, picture_of, sound_of, text_of
 from acp_agent.llm.json_access import parse_object
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import ModelRequest
 
-_AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
-    "audio/wav": "wav",
-    "audio/wave": "wav",
-    "audio/x-wav": "wav",
-    "audio/vnd.wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
+_FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
+"""The marks in a text that may be taken for those around it."""
+_NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
+"""What is in no valid address (RFC 3986, 2), and would end its line or the quotes around it."""
 EMPTY = "(empty)"
 """Stands where a message or a result says nothing: no provider takes an empty one."""
 
@@ -63,7 +59,7 @@ def heard_parts(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list
     return _never_empty(
         [
             sound
-            if audio and (sound := sound_of(part)) is not None and isinstance(sound.data, str)
+            if audio and (sound := heard(part)) is not None and isinstance(sound.data, str)
             else _readable(part, images=images)
             for part in parts
         ]
@@ -134,21 +130,18 @@ def base64_of(part: Image | Audio) -> str:
     return part.data
 
 
-def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
-    """The name that OpenAI's APIs have for a sound's type; None for one that they do not take."""
-    return _AUDIO_FORMATS.get(mime_type.partition(";")[0].strip().lower())
+def heard(part: UserPart) -> Audio | None:
+    """What a model that takes sounds hears of a part; None where it is none, or of a type that none takes."""
+    sound = sound_of(part)
+    return None if sound is None or audio_format(sound.mime_type) is None else sound
 
 
-def sound_of(part: UserPart) -> Audio | None:
-    """What a model that takes sounds hears, attached files that are one included; None where the part is none of a type
-    that is taken."""
-    match part:
-        case Audio(mime_type=kind) if audio_format(kind):
-            return part
-        case Resource(text=None, blob=blob, mime_type=kind) if blob and audio_format(kind or ""):
-            return Audio(blob, kind or "")
-        case _:
-            return None
+def image_left_out(uri: str | None, reason: str) -> Text:
+    """The line in place of an image.
+
+    :param reason: why, as the end of a sentence.
+    """
+    return Text(f"[image{f' {_address(uri)}' if uri else ''} left out: {reason}]")
 
 
 def estimated_tokens(text_length: int) -> int:
@@ -194,56 +187,59 @@ def _readable(part: UserPart, *, images: bool, stored: bool = False) -> Text | I
             return part
         case CompactedBlock():
             return Text(part.text)
-        case Image():
-            return _image(part, images=images, stored=stored)
         case Audio():
-            return Text(f"[sound ({part.mime_type}) left out: this model does not take it]")
+            return Text(f"[sound ({_line(part.mime_type)}) left out: this model does not take it]")
         case ResourceLink():
             return Text(_link(part))
-        case Resource():
-            return _resource(part, images=images, stored=stored)
+        case Image() | Resource():
+            picture = picture_of(part)
+            if picture is not None:
+                return _image(picture, images=images, stored=stored)
+            assert isinstance(part, Resource)
+            return Text(_file(part))
 
 
 def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
     if images and isinstance(part.data, Stored) and not stored:
-        return Text(f"[image{_of(part.uri)} left out: it is kept elsewhere]")
+        return image_left_out(part.uri, "it is kept elsewhere")
     if images and part.mime_type in IMAGE_TYPES and part.data:
         return part
     reason = "this model does not read images" if not images else f"{part.mime_type} is not a type that models read"
-    return Text(f"[image{_of(part.uri)} left out: {reason}]")
-
-
-def _of(uri: str | None) -> str:
-    return f" {uri}" if uri else ""
+    return image_left_out(part.uri, reason)
 
 
 def _link(part: ResourceLink) -> str:
-    described = [part.title or part.name, part.uri]
+    described = [_line(part.title or part.name), _address(part.uri)]
     if part.mime_type:
-        described.append(part.mime_type)
+        described.append(_line(part.mime_type))
     if part.size is not None:
         described.append(f"{part.size} bytes")
     if part.description:
-        described.append(part.description)
+        described.append(_line(part.description))
     return f"[link: {' | '.join(described)}]"
 
 
-def _resource(part: Resource, *, images: bool, stored: bool) -> Text | Image:
-    kind = f' type="{part.mime_type}"' if part.mime_type else ""
-    if part.text is not None:
-        return Text(f'<file uri="{part.uri}"{kind}>\n{part.text}\n</file>')
-    if part.mime_type in IMAGE_TYPES and part.blob:
-        return _image(Image(part.blob, part.mime_type, part.uri), images=images, stored=stored)
-    decoded = _decoded(part.blob or "") if not isinstance(part.blob, Stored) else None
-    if decoded is not None:
-        return Text(f'<file uri="{part.uri}"{kind}>\n{decoded}\n</file>')
-    return Text(f"[file {part.uri} left out: it is binary{f' ({part.mime_type})' if part.mime_type else ''}]")
+def _file(part: Resource) -> str:
+    text = text_of(part.blob or "") if part.text is None else part.text
+    if text is not None:
+        return _framed(part, text)
+    kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
+    return f"[file {_address(part.uri)} left out: it is binary{kind}]"
 
 
-def _decoded(blob: str) -> str | None:
-    """The text in a base64 blob, where it is text."""
-    try:
-        text = base64.b64decode(blob, validate=True).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return None
-    return None if "\0" in text else text
+def _framed(part: Resource, text: str) -> str:
+    """A text between two marks that it cannot end itself: where it has marks of their name, theirs gets a number."""
+    kind = f' type="{_address(part.mime_type)}"' if part.mime_type else ""
+    taken = {name.lower() for name in _FRAMES.findall(text)}
+    names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
+    name = next(name for name in names if name not in taken)
+    return f'<{name} uri="{_address(part.uri)}"{kind}>\n{text}\n</{name}>'
+
+
+def _address(uri: str) -> str:
+    """An address, or a media type, that stays within its line and its quotes; unchanged where it is a valid one."""
+    return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.splitlines())

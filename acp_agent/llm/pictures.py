@@ -13,6 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.frozen import frozen
 from acp_agent.llm.image_files import is_whole, type_of
 from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
@@ -58,7 +59,7 @@ def can_scale() -> bool:
 def received(data: str, mime_type: str) -> tuple[str, str]:
     """An image that has come from outside, in plain base64 and called what it is. Decodes no picture.
 
-    :param data: base64, which may stand on several lines.
+    :param data: base64 of any form.
     :param mime_type: what it is said to be.
     :raises Unusable: it is no image, part of it is missing, or no model reads its type.
     """
@@ -74,7 +75,7 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
 def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
     """An image as it is sent; decodes it, so run this in a thread.
 
-    :param data: base64, which may stand on several lines.
+    :param data: base64 of any form.
     :param mime_type: what it is said to be.
     :returns: base64, and what it is.
     :raises Unusable: it is damaged or no image, or it is too large or of a type that the provider does not take, and
@@ -106,13 +107,13 @@ def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
 
 def _decoded(data: str) -> tuple[str, bytes]:
     """An image's data in plain base64, and its bytes."""
-    try:
-        content = base64.b64decode("".join(data.split()), validate=True)
-    except ValueError as error:
-        raise Unusable("its data is no base64") from error
+    data = plain(data)
+    content = decoded(data)
+    if content is None:
+        raise Unusable("its data is no base64")
     if not content:
         raise Unusable("it is empty")
-    return base64.b64encode(content).decode("ascii"), content
+    return data, content
 
 
 def _as_it_is(plain: str, content: bytes, mime_type: str, limits: Limits) -> tuple[str, str]:
@@ -171,8 +172,6 @@ def _made(image: Pillow.Image, limits: Limits) -> tuple[bytes, str]:
     image.seek(0)
     upright = ImageOps.exif_transpose(image)
     if upright.mode.startswith("I") or upright.mode == "F":
-        upright = _in_8_bits(upright)
-    if upright.mode == "F" or upright.mode.startswith("I"):
         upright = _in_8_bits(upright)
     transparent = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
     plain = upright.convert("RGBA" if transparent else "RGB")

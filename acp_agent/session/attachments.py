@@ -19,13 +19,13 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
+from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Audio,
     Data,
     Image,
     Message,
-    Resource,
     Stored,
     Text,
     ToolResult,
@@ -33,8 +33,8 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.errors import InvalidParamsError
-from acp_agent.frozen import frozen
-from acp_agent.llm.parts import audio_format, sound_of
+from acp_agent.llm.attached import audio_format, is_picture, picture_of, sound_of
+from acp_agent.llm.parts import heard, image_left_out
 from acp_agent.llm.pictures import Limits, Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
@@ -50,27 +50,6 @@ _log = logging.getLogger(__name__)
 _Key: TypeAlias = tuple[str, str, Limits]
 _Sent: TypeAlias = "tuple[str, str] | str"
 """An image as it is sent, or why it is not."""
-
-
-@frozen
-class _Picture:
-    """What a model sees as an image, attached files that are one included."""
-
-    data: Data
-    mime_type: str
-    uri: str | None
-
-    @classmethod
-    def of(cls, part: UserPart) -> _Picture | None:
-        match part:
-            case Image():
-                return cls(part.data, part.mime_type, part.uri)
-            case Resource(blob=blob, mime_type=kind, text=None) if blob is not None and (kind or "").startswith(
-                "image/"
-            ):
-                return cls(blob, kind or "", part.uri)
-            case _:
-                return None
 
 
 class _Making:
@@ -111,9 +90,10 @@ class Attachments:
         """
         pictures = 0
         for part in parts:
-            if isinstance(part, Audio):
-                _check_audio(part, profile, model)
-            picture = _Picture.of(part)
+            sound = sound_of(part)
+            if sound is not None:
+                await _check_sound(sound, profile, model)
+            picture = picture_of(part)
             if picture is None or not profile.images:
                 continue
             pictures += 1
@@ -176,26 +156,22 @@ class Attachments:
         return replace(message, parts=tuple([await self._part(part, profile) for part in message.parts]))
 
     async def _part(self, part: UserPart, profile: ModelProfile) -> UserPart:
-        if isinstance(part, Image) or _Picture.of(part) is not None:
+        if is_picture(part):
             return await self._picture(part, profile)
-        if profile.audio and sound_of(part) is not None:
-            return await self._whole(part)
-        if isinstance(part, Audio):
-            return part
-        if isinstance(part, Resource) and isinstance(part.blob, Stored) and not part.blob.text:
-            return part
-        return await self._whole(part)
+        data = data_of(part)
+        is_read = isinstance(data, Stored) and (data.text or (profile.audio and heard(part) is not None))
+        return await self._whole(part) if is_read else part
 
     async def _picture(self, part: Part, profile: ModelProfile) -> Part | Image | Text:
-        picture = _Picture.of(part)
+        picture = picture_of(part)
         if picture is None or not profile.images:
             return part
         sent = await self._sent(picture, profile)
         if isinstance(sent, str):
-            return Text(f"[image{f' {picture.uri}' if picture.uri else ''} left out: {sent}]")
+            return image_left_out(picture.uri, sent)
         return Image(sent[0], sent[1], picture.uri)
 
-    async def _sent(self, picture: _Picture, profile: ModelProfile) -> _Sent:
+    async def _sent(self, picture: Image, profile: ModelProfile) -> _Sent:
         """An image as the provider accepts it, made once."""
         data = picture.data
         key = _key(picture, profile)
@@ -253,14 +229,14 @@ class Attachments:
         return None if found is None else base64.b64encode(found).decode("ascii")
 
 
-def _key(picture: _Picture, profile: ModelProfile) -> _Key:
+def _key(picture: Image, profile: ModelProfile) -> _Key:
     return _name_of(picture.data), picture.mime_type, Limits.of(profile)
 
 
 def _keys(messages: Iterable[Message], profile: ModelProfile) -> set[_Key]:
     """The images of messages."""
     parts = (part for message in messages if not isinstance(message, AssistantMessage) for part in message.parts)
-    pictures = (_Picture.of(part) for part in parts)
+    pictures = (picture_of(part) for part in parts)
     return {_key(picture, profile) for picture in pictures if picture is not None}
 
 
@@ -272,10 +248,8 @@ def _name_of(data: Data) -> str:
         return data
     import hashlib  # loads OpenSSL
 
-    try:
-        return hashlib.sha256(base64.b64decode(data)).hexdigest()
-    except ValueError:
-        return data
+    content = decoded(plain(data))
+    return data if content is None else hashlib.sha256(content).hexdigest()
 
 
 def _prepared(data: str, kind: str, limits: Limits) -> _Sent:
@@ -285,14 +259,23 @@ def _prepared(data: str, kind: str, limits: Limits) -> _Sent:
         return str(error)
 
 
-def _check_audio(part: Audio, profile: ModelProfile, model: str) -> None:
+async def _check_sound(sound: Audio, profile: ModelProfile, model: str) -> None:
     if not profile.audio:
         raise InvalidParamsError(
             f"{model} does not take sounds. Nothing was sent; send the words as text, or choose a model that takes "
             "sounds (Gemini's, or one of OpenAI's audio models over Chat Completions), and prompt again."
         )
-    if audio_format(part.mime_type) is None:
+    if audio_format(sound.mime_type) is None:
         raise InvalidParamsError(
-            f"{model} takes sounds as WAV and MP3, and this one is {part.mime_type}. Nothing was sent; convert it, and "
+            f"{model} takes sounds as WAV and MP3, and this one is {sound.mime_type}. Nothing was sent; convert it, "
+            "and prompt again."
+        )
+    if isinstance(sound.data, Stored):
+        return
+    content = await to_thread.run_sync(decoded, sound.data, abandon_on_cancel=True)
+    if not content:
+        reason = "its data is no base64" if content is None else "it is empty"
+        raise InvalidParamsError(
+            f"A sound cannot be sent to {model}: {reason}. Nothing was sent; leave it out or record it again, and "
             "prompt again."
         )

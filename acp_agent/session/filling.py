@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_part, estimate_text, is_picture
+from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_part, estimate_text
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -21,6 +21,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserPart,
 )
+from acp_agent.llm.attached import is_picture
 
 SYSTEM, TOOLS = "System prompt", "Tools"
 PINNED, CARRIED, SUMMARY, FACTS = "Pinned texts", "Carried over word for word", "Summary", "Facts"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
 from acp_agent.llm.pictures import Unusable, received
 from acp_agent.tools.mcp_offer import Answer, PromptMessage
@@ -80,7 +81,7 @@ def _resource(contents: JsonObject, uri: str) -> Resource:
     if isinstance(blob, str):
         if len(blob) > IMAGE_LIMIT:
             return Resource(name, text=f"[left out: larger than {IMAGE_LIMIT * 3 // 4:,} bytes]")
-        return Resource(name, blob=blob, mime_type=kind)
+        return Resource(name, blob=plain(blob), mime_type=kind)
     return Resource(name, text=cut_middle(clean(_text(contents, "text")), TEXT_LIMIT), mime_type=kind)
 
 

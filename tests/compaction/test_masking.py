@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.invariants import unanswered_from
-from acp_agent.compaction.left_out import is_image
 from acp_agent.compaction.masking import MASKED, is_masked, mask_images, plan_mask
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites
 from acp_agent.conversation.context import Entry
@@ -23,6 +22,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.llm.attached import is_picture
 from support.histories import History, faults, histories
 
 TEXT = "A line of a file, or of what a command printed.\n" * 40
@@ -153,11 +153,11 @@ def test_only_the_newest_images_stay(history: History, most: int) -> None:
             len(new.message.parts),
         )
         for part, now in zip(old.message.parts, new.message.parts, strict=True):
-            assert part == now or (is_image(part) and isinstance(now, Text) and f"#{old.seq}" in now.text)
+            assert part == now or (is_picture(part) and isinstance(now, Text) and f"#{old.seq}" in now.text)
 
 
 def images(entries: tuple[Entry, ...]) -> list[object]:
-    return [part for entry in entries for part in entry.message.parts if is_image(part)]
+    return [part for entry in entries for part in entry.message.parts if is_picture(part)]
 
 
 # What a line says ----------------------------------------------------------------------------------------------------

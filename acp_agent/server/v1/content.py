@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import (
     Audio,
     CompactedBlock,
@@ -17,12 +18,15 @@ from acp_agent.conversation.messages import (
     data_length,
 )
 from acp_agent.errors import InvalidParamsError
+from acp_agent.llm.attached import media_type
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content
 from acp_agent.server.bounds import MAX_DATA, cut
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import ContentBlock
+
+_SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
 
 
 def parts_from_blocks(blocks: Sequence[ContentBlock]) -> tuple[UserPart, ...]:
@@ -40,15 +44,17 @@ def _part(block: ContentBlock) -> UserPart:
         case v1.TextContent():
             return Text(block.text)
         case v1.ImageContent():
-            return Image(block.data, block.mime_type, block.uri)
+            if media_type(block.mime_type) == _SVG:  # text to a model, as the same file would be
+                return Resource(block.uri or _SVG_URI, blob=plain(block.data), mime_type=block.mime_type)
+            return Image(plain(block.data), block.mime_type, block.uri)
         case v1.ResourceLink():
             return ResourceLink(block.uri, block.name, block.mime_type, block.description, block.size, block.title)
         case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
             return Resource(resource.uri, text=resource.text, mime_type=resource.mime_type)
         case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
-            return Resource(resource.uri, blob=resource.blob, mime_type=resource.mime_type)
+            return Resource(resource.uri, blob=plain(resource.blob), mime_type=resource.mime_type)
         case v1.AudioContent():
-            return Audio(block.data, block.mime_type)
+            return Audio(plain(block.data), block.mime_type)
         case _:
             raise InvalidParamsError("session/prompt: a content block of an unknown kind")
 
