@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acp_agent.conversation.messages import ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 
 MAX_LENGTH = 60
@@ -18,7 +18,7 @@ def title_of(parts: Sequence[UserPart]) -> str | None:
 
 
 def words_of(parts: Sequence[UserPart]) -> str:
-    """The words of a prompt, with the names of what it links."""
+    """The words of a prompt, with the names of the files that it links or brings."""
     return " ".join(_words(part) for part in parts)
 
 
@@ -50,5 +50,18 @@ def _words(part: UserPart) -> str:
             return part.text
         case ResourceLink():
             return part.title or part.name
+        case Resource():
+            return _name(part.uri)
         case _:
             return ""
+
+
+def _name(uri: str) -> str:
+    """What a file is called whose address this is."""
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # it is none
+        return uri
+    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc

@@ -123,3 +123,13 @@ async def test_no_name_and_no_text_ends_the_line_or_the_marks_around_it(tmp_path
             "[file file:///b%0Ab left out: it is binary]",
             "Look",
         ]
+
+
+async def test_a_prompt_of_a_file_alone_is_called_by_the_files_name(tmp_path: Path) -> None:
+    uris = {"file:///shop/the%20cart.py": "the cart.py", "db://tables/users/": "users", "memo": "memo", "http://x": "x"}
+    async with stage(tmp_path, script=lambda _: Reply("I see.")) as it:
+        for uri, title in uris.items():
+            session = await it.agent.new_session(it.folder)
+            await it.agent.prompt(session, [file(uri, b"x = 1")], 30)
+            rows = (await it.agent.request("session/list", {}))["sessions"]
+            assert {row["sessionId"]: row.get("title") for row in rows}[session] == title
