@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import random
 import sqlite3
-import sys
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import anyio
-import anyio.to_thread
 import pytest
 
 from support.client import AgentError
@@ -26,7 +22,6 @@ from support.stage import Stage, conversation, stage
 from support.stored import damage_texts
 from support.terminal import run_command
 
-ROOT = Path(__file__).parents[2]
 NOISE = random.Random(7).randbytes(30_000)
 PICTURE = encoded(png(100, 100, seed=7))
 SOUND = base64.b64encode(b"RIFF" + NOISE).decode()
@@ -230,40 +225,6 @@ async def test_a_broken_image_that_is_in_the_log_already_is_left_out_with_a_line
             for call in later.server.calls[-2:]:
                 assert "[image file:///shop/a.png left out: its data is no base64]" in str(call.body)
                 assert "'type': 'image'" not in str(call.body)
-
-
-SLOW_PILLOW = """
-import pathlib
-FOLDER = pathlib.Path(__file__).parent.parent
-def open(*given, **named):
-    with (FOLDER / "calls").open("a") as file:
-        file.write("x")
-    (FOLDER / "opened").write_text("yes")
-    (FOLDER / "go").read_text()
-    raise OSError
-"""
-
-
-async def test_a_cancel_does_not_wait_for_an_image_and_what_is_made_of_it_is_made_once(tmp_path: Path) -> None:
-    slow = tmp_path / "slow"
-    (slow / "PIL").mkdir(parents=True)
-    (slow / "PIL" / "__init__.py").touch()
-    (slow / "PIL" / "Image.py").write_text(SLOW_PILLOW)
-    os.mkfifo(slow / "opened")
-    os.mkfifo(slow / "go")
-    program = {"argv": (sys.executable, "-m", "acp_agent"), "env": {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}}
-    async with stage(tmp_path, Reply("Gone on."), dialect="anthropic", **program) as it:
-        prompt = await it.agent.start_prompt(it.session, [text("Look: "), IMAGE])
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "opened").read_text, abandon_on_cancel=True)
-        await it.agent.cancel(it.session)
-        assert await prompt.result() == {"stopReason": "cancelled"}
-        again = await it.agent.start_prompt(it.session, [text("Look: "), IMAGE])
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "go").write_text, "yes", abandon_on_cancel=True)
-        with pytest.raises(AgentError, match="it is damaged"):
-            await again.result()
-        assert (slow / "calls").read_text() == "x"
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])

@@ -22,8 +22,10 @@ from support.pictures import BROKEN, png
 
 if TYPE_CHECKING:
     from PIL import Image as Pillow
+    from PIL import PngImagePlugin
 else:
     Pillow = pytest.importorskip("PIL.Image")
+    PngImagePlugin = pytest.importorskip("PIL.PngImagePlugin")
 
 LIMITS = Limits(200, 400_000, IMAGE_TYPES)
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -173,6 +175,16 @@ def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form:
                 prepared(base64.b64encode(whole[:kept]).decode(), f"image/{form.lower()}", LIMITS)
     with pytest.raises(Unusable, match="image/heic is not a type"):
         prepared(base64.b64encode(b"\0\0\0\x18ftypheic" + bytes(90)).decode(), "image/heic", LIMITS)
+
+
+def test_a_changed_bit_of_a_png_shows_without_a_library_and_one_beside_the_picture_does_not_matter() -> None:
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", "nothing")
+    whole = base64.b64decode(encoded(noise(9, 9), "PNG", pnginfo=text))
+    for name, fine in ((b"IHDR", False), (b"IDAT", False), (b"tEXt", True)):
+        changed = bytearray(whole)
+        changed[whole.index(name) + 10] ^= 1
+        assert is_whole(bytes(changed), "image/png") is fine
 
 
 def test_an_image_that_can_be_seen_though_its_end_is_missing_is_made_whole() -> None:

@@ -70,6 +70,42 @@ async def test_a_slow_title_gives_way_to_the_next_turn_and_to_what_a_person_says
         assert await listed(it) == ["Mine"]
 
 
+async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_has_given_one(tmp_path: Path) -> None:
+    hold, named = anyio.Event(), list[str]()
+
+    def script(body: Mapping[str, Any]) -> Reply:
+        asked = str(body["messages"][-1]["content"])
+        if body["model"] != "tiny":
+            return Reply(["A", "."], hold=hold, hold_after=1) if "the cart" in asked else Reply("Done.")
+        named.append(asked)
+        return Reply(f"Title {len(named)}")
+
+    async def title_elsewhere(it: Stage, title: str) -> None:
+        """Another session's title, asked for later: any other would have been asked for by then."""
+        session = await it.agent.new_session(it.folder)
+        await it.agent.prompt(session, "Something else", 30)
+        await it.update("session_info_update", title=title)
+
+    async with stage(tmp_path, script=script, dialect="anthropic", config=SMALL, env=ENV) as it:
+        turn = await it.agent.start_prompt(it.session, "Mend the cart")
+        await it.held()
+        await it.agent.cancel(it.session)
+        assert await turn.result(30) == {"stopReason": "cancelled"}
+        await title_elsewhere(it, "Title 1")
+        await it.prompt("Go on")
+        await it.update("session_info_update", title="Title 2")
+        assert ["Mend the cart" in each for each in named] == [False, True]
+        mine = await it.agent.new_session(it.folder)
+        turn = await it.agent.start_prompt(mine, "Name the cart")
+        await it.server.wait_held(2, timeout=30)
+        await it.agent.request("session/set_title", {"sessionId": mine, "title": "Mine"})
+        hold.set()
+        assert await turn.result(30) == {"stopReason": "end_turn"}
+        await title_elsewhere(it, "Title 3")
+        assert not any("Name the cart" in each for each in named)
+        assert "Mine" in await listed(it)
+
+
 async def test_a_title_is_never_asked_for_beside_a_summary_that_is_written_in_the_background(tmp_path: Path) -> None:
     hold, kinds = anyio.Event(), list[str]()
 

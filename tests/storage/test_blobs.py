@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acp_agent.conversation.attachments import STORED_FROM, data_of, put_away, put_texts_away, with_texts
@@ -103,6 +103,7 @@ def test_what_is_put_away_is_read_and_put_back_character_by_character(parts: lis
 
 
 @given(st.lists(any_part, max_size=4), st.lists(any_part, max_size=2))
+@example([Resource("file:///x", text="\ud800" * STORED_FROM)], [])
 def test_a_text_that_is_put_away_comes_back_character_by_character(shown: list[UserPart], sent: list[UserPart]) -> None:
     blobs: dict[str, bytes] = {}
     event = UserPrompted("msg_1", tuple(shown), tuple(sent))
