@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from acp_agent.conversation.encoding import decoded, plain
+from acp_agent.extras import installing
 from acp_agent.frozen import frozen
 from acp_agent.llm.image_files import is_whole, type_of
 from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 64_000_000
 """Of one image: decoded, it takes four bytes each. A small file may claim any number of them."""
-EXTRA = "acp-agent[images]"
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _READ_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _QUALITIES = (85, 70, 50)
@@ -120,7 +120,7 @@ def _as_it_is(plain: str, content: bytes, mime_type: str, limits: Limits) -> tup
     """What can be said and done without Pillow."""
     if len(plain) > limits.characters:
         least = f"larger than the {limits.characters * 3 // 4 / 1e6:.3g} MB that the model takes"
-        raise Unusable(f"it is {least}; `pip install '{EXTRA}'` lets the agent make images smaller")
+        raise Unusable(f"it is {least}; the extra `images` makes images smaller: {installing('images')}")
     kind = type_of(content)
     if kind is None or not is_whole(content, kind):
         raise _not_opened(kind, mime_type, limits.types)
@@ -138,7 +138,9 @@ def _not_opened(kind: str | None, mime_type: str, types: frozenset[str]) -> Unus
 
 
 def _other_type(kind: str) -> Unusable:
-    return Unusable(f"{kind} is not a type that the model reads; `pip install '{EXTRA}'` lets the agent convert it")
+    return Unusable(
+        f"{kind} is not a type that the model reads; the extra `images` converts it: {installing('images')}"
+    )
 
 
 def _opened(content: bytes) -> Pillow.Image:

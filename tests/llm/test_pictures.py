@@ -251,9 +251,9 @@ print(json.dumps(said))
     assert whole == joined == joined_too == list(given[0])
     assert fine == list(given[1])
     assert "larger than" in too_large
-    assert "pip install 'acp-agent[images]'" in too_large
+    assert "`pip install '.[images]'`, in acp-agent's folder" in too_large
     assert "image/tiff is not a type" in tiff
-    assert "convert it" in tiff
+    assert "converts it" in tiff
     assert tiff_too == tiff
     assert len(broken) == 2 * len(BROKEN)
     assert all(isinstance(each, str) and each.startswith("it") for each in broken)

@@ -1,4 +1,4 @@
-"""What a person gets from `pip install acp-agent`."""
+"""What a person gets who installs the package."""
 
 from __future__ import annotations
 

@@ -232,5 +232,5 @@ async def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     ran = await run_command(tmp_path, "serve", env={"PYTHONPATH": path})
     assert (ran.code, ran.out) == (1, "")
-    assert "pip install 'acp-agent[serve]'" in ran.err
+    assert "`pip install '.[serve]'`, in acp-agent's folder" in ran.err
     assert json.dumps(ran.err).count("\\n") == 1

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from acp_agent.errors import AgentError
+from acp_agent.extras import installing
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
 from acp_agent.server.web.guests import Guests
 
@@ -43,9 +44,7 @@ _MAX_STREAMS = 1_000
 def check_installed() -> None:
     """:raises AgentError: the extra is not installed; says how to get it."""
     if find_spec("hypercorn") is None:
-        raise AgentError(
-            "acp-agent serve needs the extra `serve`, which is not installed: pip install 'acp-agent[serve]'."
-        )
+        raise AgentError(f"acp-agent serve needs the extra `serve`, which is not installed: {installing('serve')}.")
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
