@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from acp_agent.conversation.messages import Image, Resource
 from acp_agent.frozen import frozen
+from acp_agent.llm.parts import address
 
 SHORTEST_PIECE = 192
 """Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
@@ -43,7 +44,7 @@ class LeftOut:
 
     def image(self, part: Image | Resource) -> str:
         """The line in place of an image."""
-        named = f" {part.uri[:80]}" if part.uri else ""
+        named = f" {address(part.uri)[:80]}" if part.uri else ""
         return f"[image{named} left out{self.where}]"
 
     def sound(self) -> str:
@@ -52,7 +53,7 @@ class LeftOut:
 
     def file(self, part: Resource) -> str:
         """The line in place of a binary file."""
-        return f"[file {part.uri[:80]} left out{self.where}]"
+        return f"[file {address(part.uri)[:80]} left out{self.where}]"
 
 
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:

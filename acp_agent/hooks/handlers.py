@@ -73,12 +73,13 @@ class AppendContextHandler:
         :raises HookError: the file cannot be read.
         """
         from acp_agent.hooks.params import AppendContextParams
+        from acp_agent.llm.parts import framed
 
         said = AppendContextParams.model_validate(params)
         texts = [] if said.text is None else [said.text]
         if said.file is not None:
             content = await to_thread.run_sync(project_text, Path(event.at.cwd), said.file)
-            texts.append(f'<file path="{said.file}">\n{content.rstrip()}\n</file>')
+            texts.append(framed(content.rstrip(), {"path": said.file}))
         return Outcome(context=("\n\n".join(texts),))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from acp_agent.conversation.messages import (
@@ -131,9 +131,9 @@ def base64_of(part: Image | Audio) -> str:
 
 
 def heard(part: UserPart) -> Audio | None:
-    """What a model that takes sounds hears of a part; None where it is none, or of a type that none takes."""
+    """What a model that takes sounds hears of a part; None where it is none, empty, or of a type that none takes."""
     sound = sound_of(part)
-    return None if sound is None or audio_format(sound.mime_type) is None else sound
+    return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
 
 
 def image_left_out(uri: str | None, reason: str) -> Text:
@@ -141,7 +141,24 @@ def image_left_out(uri: str | None, reason: str) -> Text:
 
     :param reason: why, as the end of a sentence.
     """
-    return Text(f"[image{f' {_address(uri)}' if uri else ''} left out: {reason}]")
+    return Text(f"[image{f' {address(uri)}' if uri else ''} left out: {_line(reason)}]")
+
+
+def framed(text: str, attributes: Mapping[str, str | None]) -> str:
+    """A file's text between two marks that it cannot end itself: where it has some of their name, theirs have a number.
+
+    :param attributes: what the first mark says of it; without those that are None.
+    """
+    taken = {name.lower() for name in _FRAMES.findall(text)}
+    names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
+    name = next(name for name in names if name not in taken)
+    said = "".join(f' {key}="{address(value)}"' for key, value in attributes.items() if value is not None)
+    return f"<{name}{said}>\n{text}\n</{name}>"
+
+
+def address(uri: str) -> str:
+    """An address that stays on its line and between its quotes; unchanged where it is a valid one."""
+    return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
 
 
 def estimated_tokens(text_length: int) -> int:
@@ -209,7 +226,7 @@ def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
 
 
 def _link(part: ResourceLink) -> str:
-    described = [_line(part.title or part.name), _address(part.uri)]
+    described = [_line(part.title or part.name), address(part.uri)]
     if part.mime_type:
         described.append(_line(part.mime_type))
     if part.size is not None:
@@ -222,23 +239,9 @@ def _link(part: ResourceLink) -> str:
 def _file(part: Resource) -> str:
     text = text_of(part.blob or "") if part.text is None else part.text
     if text is not None:
-        return _framed(part, text)
+        return framed(text, {"uri": part.uri, "type": part.mime_type or None})
     kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
-    return f"[file {_address(part.uri)} left out: it is binary{kind}]"
-
-
-def _framed(part: Resource, text: str) -> str:
-    """A text between two marks that it cannot end itself: where it has marks of their name, theirs gets a number."""
-    kind = f' type="{_address(part.mime_type)}"' if part.mime_type else ""
-    taken = {name.lower() for name in _FRAMES.findall(text)}
-    names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
-    name = next(name for name in names if name not in taken)
-    return f'<{name} uri="{_address(part.uri)}"{kind}>\n{text}\n</{name}>'
-
-
-def _address(uri: str) -> str:
-    """An address, or a media type, that stays within its line and its quotes; unchanged where it is a valid one."""
-    return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
+    return f"[file {address(part.uri)} left out: it is binary{kind}]"
 
 
 def _line(text: str) -> str:
