@@ -11,8 +11,10 @@ import anyio
 import pytest
 
 from acp_agent.config.settings import McpServer
-from acp_agent.session.mcp import MAX_TOOLS
-from acp_agent.tools.mcp_server import Place, SessionServer
+from acp_agent.session.mcp import MAX_TOOLS, PATIENCE_SECONDS
+from acp_agent.tools.mcp import READ_SECONDS
+from acp_agent.tools.mcp_server import START_SECONDS, Place, SessionServer
+from support.checkout import REPOSITORY
 from support.editors import ZED, ZED_BETA, Editor
 from support.mcp import logged, mcp_program, ready, says, tool
 from support.processes import Process, descendants, outlive
@@ -247,3 +249,11 @@ async def test_no_more_tools_are_sent_than_a_request_may_hold(tmp_path: Path) ->
             assert "read" in names
         [notice] = it.agent.updates(kind="notice")
         assert f"have {MAX_TOOLS} tools, of which the model is told of the first" in notice["title"]
+
+
+def test_the_page_says_how_long_a_server_may_take() -> None:
+    page = " ".join((REPOSITORY / "docs" / "mcp.md").read_text("utf-8").split())
+    assert f"The first prompt waits up to {PATIENCE_SECONDS:g} seconds" in page
+    assert f"a server has {START_SECONDS:g} seconds to say what it offers" in page
+    assert f"a prompt or a resource of a server may take {READ_SECONDS:g} seconds" in page
+    assert f"{MAX_TOOLS} tools" in page
