@@ -180,7 +180,8 @@ def _found(words: Sequence[str]) -> Iterator[Handed]:
     if options.names_programs:
         before = [*takewhile(lambda word: word.startswith("-"), arguments)]
         yield from (Handed(word.partition("=")[0], word) for word in before if word not in _HARMLESS_PACKAGING)
-        yield from (Handed(word, word) for word in arguments[len(before) : len(before) + 1])
+        # A pattern may end in the middle of a word here, too.
+        yield from (Handed(word.rstrip("*") or word, word) for word in arguments[len(before) : len(before) + 1])
     if options.whole:
         yield Handed(name, name)
     if name in ("tar", "gtar") and arguments and not arguments[0].startswith("-"):

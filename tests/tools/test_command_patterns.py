@@ -37,6 +37,18 @@ COMMIT = ("git commit *", "!git commit --am*", "!git commit -n*", "!git commit -
         ("git push origin main # --dry-run", "git push * --dry-run", False),
         ("git log --grep '#.sh'", "git *", True),
         ("git log a#b", "git log *", True),
+        # What pnpm and yarn run has to be named.
+        ("yarn add x", "yarn *", False),
+        ("yarn add x", "yarn add *", True),
+        ("yarn test --silent", "yarn test*", True),
+        ("yarn testsh", "yarn test*", False),
+        ("yarn node -e 1", "yarn *", False),
+        ("yarn --version", "yarn *", True),
+        ("pnpm -r test", "pnpm -r test*", True),
+        ("pnpm --filter web sh -c x", "pnpm *", False),
+        ("pnpm --filter web test", "pnpm --filter web test*", True),
+        ("tar -tzf a.tgz", "tar -t*", True),
+        ("tar -tf a --index-file=/x", "tar -t*", False),
         # Nothing means anything between single quotes.
         ("git add 'routes/$id.tsx' '[a]/`b`'", "git add *", True),
         ("git show 'HEAD^{}:a\\b'", "git show *", True),
