@@ -30,6 +30,9 @@ _REAP_SECONDS = 0.5
 _POLL_SECONDS = 0.004
 _CHUNK = 65536
 
+_groups: set[int] = set()
+"""Those that were started and not ended."""
+
 
 async def run_group(
     argv: Sequence[str],
@@ -103,10 +106,16 @@ async def open_group(
             pipe.close()
 
 
+def kill_groups() -> None:
+    """Kill every group that is left, where nobody can wait for whoever runs it: the process ends at once."""
+    for group in _groups:
+        _signal(group, signal.SIGKILL)
+
+
 def _start(
     argv: Sequence[str], cwd: Path, stdin: IO[bytes] | int | None, env: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         argv,
         cwd=cwd,
         env=env,
@@ -116,6 +125,8 @@ def _start(
         bufsize=0,
         start_new_session=True,
     )
+    _groups.add(process.pid)
+    return process
 
 
 async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | None:
@@ -153,6 +164,7 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
     with anyio.move_on_after(_REAP_SECONDS):
         while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
             await anyio.sleep(_POLL_SECONDS)
+    _groups.discard(process.pid)
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:

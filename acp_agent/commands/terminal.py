@@ -20,6 +20,7 @@ from anyio.abc import TaskStatus
 from acp_agent.app import start_logging_at_home
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
+from acp_agent.processes import kill_groups
 
 _PATIENCE_SECONDS = 2.0
 """That somebody who has stopped a command is made to wait for its end, and does not repeat it in vain."""
@@ -64,6 +65,7 @@ def _interrupted(stop: StopSignal) -> NoReturn:
 def _end(status: int) -> NoReturn:
     """End the process without waiting for threads: one may be loading an SDK, another still wait for an answer that
     somebody was to type. Nor is anything torn down, in which a ctrl-c would find nobody that minds it any more."""
+    kill_groups()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

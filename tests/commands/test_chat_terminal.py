@@ -13,6 +13,7 @@ import pytest
 
 from support.compactions import asked_last, messages
 from support.models import Reply, ToolCall, model_server
+from support.processes import outlive, processes
 from support.screens import CTRL_C, CTRL_D, CTRL_Z, UP, Watcher, leaves, sends, watching
 from support.terminal import run_command
 
@@ -79,7 +80,7 @@ async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it
                 assert "> Say it." in person.rows
 
 
-CLOSING = "touch closing; while [ ! -e go ]; do sleep 0.05; done"
+CLOSING = "echo $$ > pid; mv pid closing; while [ ! -e go ]; do sleep 0.05; done"
 
 
 async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_hangs_at_once(tmp_path: Path) -> None:
@@ -110,10 +111,13 @@ async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_h
                 await person.until("Again.")
                 person.type(CTRL_D)
                 await comes(closing)
+                running = {process for process in processes() if process.pid == int(closing.read_text())}
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(insists, person)
                     assert await person.ended() == 128 + signal.SIGINT
                     tasks.cancel_scope.cancel()
+            assert running
+            assert not await outlive(running, 10)
 
 
 async def test_ctrl_c_again_and_again_at_an_empty_conversation_is_no_death_by_a_signal(tmp_path: Path) -> None:

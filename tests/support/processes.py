@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -23,15 +23,15 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One entry of the process table.
+    """One entry of the process table. It stays the same where its parent ends or it runs another program.
 
     :ivar started: tells two processes with the same id apart.
     """
 
     pid: int
-    parent: int
+    parent: int = field(compare=False)
     started: str
-    command: str
+    command: str = field(compare=False)
 
 
 def processes() -> list[Process]:
