@@ -161,6 +161,16 @@ async def test_the_settings_are_options_and_the_mode_is_one_of_them(tmp_path: Pa
             assert error.value.code == -32602
 
 
+async def test_the_window_is_told_of_anew_where_another_model_may_have_been_chosen(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes.")]) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.answer(session, "Hello")
+        since = len(it.agent.lines)
+        option = {"sessionId": session, "configId": "mode", "type": "id", "value": "plan"}
+        await it.agent.request("session/set_config_option", option)
+        await it.agent.wait_update("usage_update", session, since=since)
+
+
 async def test_a_plan_has_an_id_and_is_whole_in_every_update(tmp_path: Path) -> None:
     tasks = [{"content": "Look", "status": "in_progress"}, {"content": "Mend", "status": "pending"}]
     replies = [Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply(tool_calls=[ToolCall("plan", EMPTY)])]

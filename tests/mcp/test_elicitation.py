@@ -10,6 +10,7 @@ import pytest
 
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
+from acp_agent.server.tracing import trace_context
 from acp_agent.tools.mcp_elicitation import form_of
 from support.editors import ACPX
 from support.mcp import McpProgram, mcp_program, ready, says, tool
@@ -151,6 +152,12 @@ async def test_an_address_that_has_to_be_visited_first_is_shown_and_the_model_is
 def test_what_no_form_can_ask_is_refused(asked: Any) -> None:
     with pytest.raises(ToolError, match="the field x"):
         form_of("Well?", {"type": "object", "properties": {"x": asked}})
+
+
+def test_no_more_of_a_trace_is_taken_than_there_may_be() -> None:
+    meta: Any = {"traceparent": "a" * 8_192, "baggage": "b" * 8_193, "tracestate": 5, "other": "c"}
+    assert trace_context(meta) == {"traceparent": "a" * 8_192}
+    assert trace_context(None) == {}
 
 
 async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(tmp_path: Path) -> None:

@@ -79,8 +79,6 @@ class EditorQuestions:
 
     async def visit(self, link: Link, call_id: str | None = None) -> LinkAnswer:
         """Ask the user to visit an address; see `Questions.visit`."""
-        if not self._urls:
-            raise ToolError("The editor cannot ask the user to visit an address.")
         try:
             answer = await self._elicit(
                 requests.url_elicitation(
