@@ -73,14 +73,17 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
     return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
-def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
+def used_tokens(context: Context, prefix: int, rate: float = 1.0, uncounted: int | None = None) -> int:
     """Tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
     :param rate: the provider's tokens for each of our estimate, as long as the context does not show it.
+    :param uncounted: what `Uncounted` says of this context, where somebody asks at every step; needs a `rate` of 1.
     """
     if context.baseline:
-        since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
+        since = uncounted
+        if since is None:
+            since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
         if since > context.baseline * UNSURE_SHARE:
             since = round(since * calibration(context, rate))
         used = context.baseline + since
@@ -90,7 +93,29 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
         return used
     if not context.entries:
         return 0
-    return round((prefix + estimate_messages(context.messages)) * rate)
+    messages = uncounted if uncounted is not None else estimate_messages(context.messages)
+    return round((prefix + messages) * rate)
+
+
+class Uncounted:
+    """The estimate of those messages of a growing context that no provider has counted, made once for each message."""
+
+    def __init__(self) -> None:
+        self._of = (0, 0, 0)
+        self._known = 0
+        self._tokens = 0
+
+    def tokens(self, context: Context) -> int:
+        """For the context as it has become; messages are only added to one of the same revision and baseline."""
+        of = (context.revision, context.baseline, context.baseline_seq)
+        if of != self._of:
+            self._of, self._known, self._tokens = of, 0, 0
+        after = context.baseline_seq if context.baseline else -1
+        for entry in context.entries[self._known :]:
+            if entry.seq > after:
+                self._tokens += estimate_message(entry.message)
+        self._known = len(context.entries)
+        return self._tokens
 
 
 def calibration(context: Context, rate: float = 1.0) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from acp_agent.compaction.estimate import estimate_message, estimate_part
 from acp_agent.compaction.framing import layer_of
 from acp_agent.conversation.context import Context, Entry
@@ -10,17 +12,27 @@ from acp_agent.inspection.texts import message_text, part_text
 from acp_agent.inspection.views import Block, Layer
 
 
-def blocks_before(context: Context, swap: ContextSwapped) -> tuple[Block, ...]:
+def blocks_before(context: Context, swap: ContextSwapped, pins: Mapping[int, str]) -> tuple[Block, ...]:
     """The context that a swap replaces: what leaves, what stays.
 
     :param context: as it was before the swap.
+    :param pins: the texts that the user has pinned, by where they stand in the log.
     """
     pinned = {pin.seq for pin in swap.pinned}
+    carried = "\n".join(part_text(part) for part in swap.sent if layer_of(part) == "pinned")
+    requests = {quote.seq: quote.text for quote in swap.carried.memory.requests}
+
+    def stays_word_for_word(entry: Entry) -> bool:
+        said = message_text(entry.message)
+        text = pins.get(entry.seq) or (said if requests.get(entry.seq) == said else "")
+        return bool(text) and text in carried
 
     def layer(entry: Entry) -> Layer:
         if entry.seq in pinned:
             return "pinned"
-        return "tail" if not swap.sent or entry.seq >= swap.keep_from else "replaced"
+        if not swap.sent or entry.seq >= swap.keep_from:
+            return "tail"
+        return "pinned" if stays_word_for_word(entry) else "replaced"
 
     return tuple(block for entry in context.entries for block in _blocks(entry, layer(entry)))
 

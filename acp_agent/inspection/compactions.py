@@ -5,6 +5,8 @@ Knows neither the turn that it happened in nor what it is to the session's sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionFailed, ContextSwapped, LoggedEvent
 from acp_agent.conversation.messages import Usage
@@ -12,13 +14,21 @@ from acp_agent.inspection.blocks import blocks_after, blocks_before
 from acp_agent.inspection.views import Compaction
 
 
-def finished(number: int, logged: LoggedEvent, swap: ContextSwapped, before: Context, after: Context) -> Compaction:
+def finished(
+    number: int,
+    logged: LoggedEvent,
+    swap: ContextSwapped,
+    before: Context,
+    after: Context,
+    pins: Mapping[int, str],
+) -> Compaction:
     """One that happened.
 
     :param number: counts from 1 within the session.
     :param logged: the swap's entry.
     :param before: what the model saw.
     :param after: what it saw from then on.
+    :param pins: the texts that the user has pinned, by where they stand in the log.
     """
     receipt = swap.receipt
     notes = list(receipt.notes)
@@ -43,7 +53,7 @@ def finished(number: int, logged: LoggedEvent, swap: ContextSwapped, before: Con
         receipt.cached,
         cost_of(swap.usage),
         notes=tuple(notes),
-        before=blocks_before(before, swap),
+        before=blocks_before(before, swap, pins),
         after=blocks_after(after, swap),
     )
 

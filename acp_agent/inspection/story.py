@@ -6,9 +6,10 @@ What the model saw is what `Context` makes of the events.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from acp_agent.compaction.estimate import used_tokens
+from acp_agent.compaction.estimate import Uncounted, used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -19,6 +20,7 @@ from acp_agent.conversation.events import (
     PartialAnswer,
     SessionForked,
     SummaryDropped,
+    TextPinned,
     TitleChanged,
     ToolReturned,
     TurnEnded,
@@ -87,6 +89,8 @@ class Story:
         self._points: list[Point] = []
         self._compactions: list[Compaction] = []
         self._calls: dict[str, tuple[_OpenTurn, int]] = {}
+        self._pins: dict[int, str] = {}
+        self._uncounted = Uncounted()
 
     def feed(self, logged: LoggedEvent) -> None:
         """Go on with the next entry of the log."""
@@ -138,7 +142,8 @@ class Story:
                 parts = [Part("Prompt", parts_text(event.shown))]
                 if event.sent:
                     parts.append(Part("As the model reads it", parts_text(event.sent)))
-                self._add(logged, "prompt", f"Recipe {event.recipe}" if event.recipe else "Prompt", *parts)
+                title = f"Recipe {event.recipe}" if event.recipe else "Prompt"
+                self._add(logged, "prompt", title, *parts, marks=(event.message_id,))
             case PartialAnswer():
                 pass  # the context has it
             case AssistantAnswered():
@@ -162,9 +167,11 @@ class Story:
             case _:
                 if isinstance(event, SessionForked):
                     self._spent_elsewhere()
+                if isinstance(event, TextPinned):
+                    self._pins[logged.seq] = event.text
                 told = told_of(event)
                 cost = cost_of(event.usage) if isinstance(event, TitleChanged) else 0.0
-                self._add(logged, told.kind, told.title, *told.parts, cost=cost)
+                self._add(logged, told.kind, told.title, *told.parts, cost=cost, marks=told.marks)
 
     def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
         turn, cost = self._turns[-1], cost_of(message.usage)
@@ -185,24 +192,26 @@ class Story:
             )
             self._point(logged, usage.total_tokens, "counted", message.model)
         else:
-            self._point(logged, used_tokens(self._context, 0), "estimated", message.model)
+            tokens = used_tokens(self._context, 0, uncounted=self._uncounted.tokens(self._context))
+            self._point(logged, tokens, "estimated", message.model)
         ending = "" if message.stop_reason in ("end_turn", "tool_use") else f" ({message.stop_reason})"
-        said = False
+        said, marks = False, (message.id, message.model)
         for part in message.parts:
+            left = 0.0 if said else cost
             match part:
                 case Text():
-                    self._add(logged, "answer", f"Answer{ending}", Part("Text", part.text), cost=0.0 if said else cost)
+                    self._add(logged, "answer", f"Answer{ending}", Part("Text", part.text), cost=left, marks=marks)
                     said = True
                 case Thinking():
                     if part.text:
-                        self._add(logged, "thought", "Thought", Part("Text", part.text))
+                        self._add(logged, "thought", "Thought", Part("Text", part.text), marks=marks)
                 case ToolCall():
                     arguments = Part("Arguments", arguments_text(part))
-                    self._add(logged, "call", part.name, arguments, status="open", cost=0.0 if said else cost)
+                    self._add(logged, "call", part.name, arguments, status="open", cost=left, marks=(part.id, *marks))
                     self._calls[part.id] = (turn, len(turn.items) - 1)
                     said = True
         if not said:
-            self._add(logged, "answer", f"Answer without a text{ending}", cost=cost)
+            self._add(logged, "answer", f"Answer without a text{ending}", cost=cost, marks=marks)
 
     def _returned(self, logged: LoggedEvent, event: ToolReturned) -> None:
         result, view = event.result, event.view
@@ -212,7 +221,7 @@ class Story:
             parts.append(Part("Changed files", listed([diff.path for diff in view.diffs])))
         called = self._calls.pop(result.call_id, None)
         if called is None:  # its call is in no log that we were fed
-            self._add(logged, "call", first_line(view.title), *parts, status=status)
+            self._add(logged, "call", first_line(view.title), *parts, status=status, marks=(result.call_id,))
             return
         turn, index = called
         item = turn.items[index]
@@ -225,7 +234,7 @@ class Story:
         )
 
     def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
-        compaction = finished(self._next_compaction(), logged, swap, before, self._context)
+        compaction = finished(self._next_compaction(), logged, swap, before, self._context, self._pins)
         self._compacted(logged, compaction, *((Part("Summary", swap.summary),) if swap.summary else ()))
 
     def _restored(self, logged: LoggedEvent, event: ContextRestored) -> None:
@@ -262,9 +271,17 @@ class Story:
         return len(self._compactions) + 1
 
     def _add(
-        self, logged: LoggedEvent, kind: ItemKind, title: str, *parts: Part, status: Status = "", cost: float = 0.0
+        self,
+        logged: LoggedEvent,
+        kind: ItemKind,
+        title: str,
+        *parts: Part,
+        status: Status = "",
+        cost: float = 0.0,
+        marks: Iterable[str] = (),
     ) -> None:
-        self._turns[-1].items.append(Item(logged.seq, logged.at, kind, title, parts, status, cost=cost))
+        known = tuple(filter(None, marks))
+        self._turns[-1].items.append(Item(logged.seq, logged.at, kind, title, parts, status, cost=cost, marks=known))
 
     def _point(
         self, logged: LoggedEvent, tokens: int, kind: PointKind, model: str = "", compaction: int | None = None
@@ -278,6 +295,7 @@ class Story:
         for turn in self._turns:
             turn.items[:] = [replace(item, cost=0.0) for item in turn.items]
         self._compactions = [replace(each, cost=0.0) for each in self._compactions]
+        self._steps = [replace(step, elsewhere=True) for step in self._steps]
 
     def _partial_item(self) -> Item | None:
         """The answer that streams right now."""
@@ -290,7 +308,7 @@ class Story:
         )
 
     def _totals(self, turns: tuple[Turn, ...]) -> Totals:
-        steps = self._steps
+        steps = [step for step in self._steps if not step.elsewhere]
         calls = [item for turn in turns for item in turn.items if item.kind == "call"]
         read, sent = sum(step.cache_read for step in steps), sum(map(prompt_tokens, steps))
         return Totals(

@@ -24,6 +24,7 @@ from acp_agent.conversation.events import (
     ThoughtLevelChanged,
     TitleChanged,
 )
+from acp_agent.conversation.messages import ToolResult
 from acp_agent.frozen import frozen
 from acp_agent.inspection.texts import listed, message_text
 from acp_agent.inspection.views import ItemKind, Part
@@ -52,38 +53,43 @@ PlainEvent: TypeAlias = (
 
 @frozen
 class Told:
-    """What there is to say of an event."""
+    """What there is to say of an event.
+
+    :ivar marks: see `views.Item`.
+    """
 
     kind: ItemKind
     title: str
     parts: tuple[Part, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
 def told_of(event: PlainEvent) -> Told:
     """The line of an event."""
     match event:
         case NoteAdded(text=text):
-            return Told("note", "Told the user", (Part("Text", text),))
+            return Told("note", "Told the user", (Part("Text", text),), (event.message_id,))
         case ContextAdded(sent=text):
-            return Told("hook", "A hook added a text", (Part("Text", text),))
+            return Told("hook", "A hook added a text", (Part("Text", text),), (event.message_id,))
         case ContinuationAsked(sent=text):
-            return Told("hook", "The model was asked to go on", (Part("Text", text),))
+            return Told("hook", "The model was asked to go on", (Part("Text", text),), (event.message_id,))
         case MessageSupplied(message=message):
-            return Told("hook", "A hook supplied a message", (Part("Message", message_text(message)),))
+            mark = message.call_id if isinstance(message, ToolResult) else message.id
+            return Told("hook", "A hook supplied a message", (Part("Message", message_text(message)),), (mark,))
         case EditsUndone():
-            return Told(
-                "undo", "Edits of a turn undone", (Part("Files", listed(event.paths)), Part("Text", event.sent))
-            )
+            parts = (Part("Files", listed(event.paths)), Part("Text", event.sent))
+            return Told("undo", "Edits of a turn undone", parts, (event.message_id,))
         case TextPinned():
-            return Told("pin", f"Pin {event.number}", (Part("Text", event.text),))
+            return Told("pin", f"Pin {event.number}", (Part("Text", event.text),), (event.message_id,))
         case PinRemoved():
-            return Told("pin", f"Pin {event.number} taken back", (Part("Text", event.sent),))
+            return Told("pin", f"Pin {event.number} taken back", (Part("Text", event.sent),), (event.message_id,))
         case PlanChanged():
             entries = listed([f"[{entry.status}] {entry.content}" for entry in event.entries])
             return Told("plan", "Plan", (Part("Entries", entries),))
         case SessionStarted():
             folders = listed((event.cwd, *event.additional_directories))
-            return Told("setting", "Session started", (Part("Folders", folders),))
+            marks = (event.mode, event.model, event.thought_level)
+            return Told("setting", "Session started", (Part("Folders", folders),), marks)
         case SessionForked():
             folders = listed((event.cwd, *event.additional_directories))
             return Told("setting", f"Forked from {event.source} at entry {event.at}", (Part("Folders", folders),))

@@ -39,6 +39,7 @@ class Item:
     :ivar milliseconds: how long it took; None where that is not known.
     :ivar cost: US dollars.
     :ivar compaction: index into `Inspection.compactions`; None for anything else.
+    :ivar marks: by which it is known elsewhere: ids, and the model that said it.
     """
 
     seq: int
@@ -50,6 +51,7 @@ class Item:
     milliseconds: int | None = None
     cost: float = 0.0
     compaction: int | None = None
+    marks: tuple[str, ...] = ()
 
 
 @frozen
@@ -82,6 +84,7 @@ class Step:
 
     :ivar turn: the turn's number.
     :ivar cost: US dollars; None where the price is not known.
+    :ivar elsewhere: it was made, and paid for, in the session that this one was forked from.
     """
 
     number: int
@@ -93,6 +96,7 @@ class Step:
     cache_write: int
     output: int
     cost: float | None
+    elsewhere: bool = False
 
 
 @frozen
@@ -176,7 +180,7 @@ class ModelLines:
 
 @frozen
 class Totals:
-    """Sums over the session.
+    """Sums over the session; of a fork, steps, tokens and costs are those since it was made.
 
     :ivar cost: US dollars, compactions included.
     :ivar compaction_cost: what of that was spent on them.

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import anyio
 import pytest
 
-from acp_agent.conversation.events import AssistantAnswered, CallView, ToolReturned
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    ContextSwapped,
+    Receipt,
+    SessionForked,
+    ToolReturned,
+    TurnEnded,
+)
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage
 from acp_agent.storage.sqlite import SqliteStore
-from support.browser import browser
+from support.browser import Page, browser
 from support.logs import LogBuilder
 from support.terminal import at_a_terminal, run_command
 
@@ -68,15 +77,22 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
             "[...document.querySelectorAll('#compaction-1 .side > section')].map((side) =>"
             " [side.getAttribute('aria-label'), ...[...side.querySelectorAll('.block')].map((one) => one.className)])"
         )
-        replaced, tail = "block layer-replaced", "block layer-tail"
+        fixed, replaced, tail = "block layer-fixed", "block layer-replaced", "block layer-tail"
         assert sides == [
-            ["Before", *[replaced] * 4, tail],
-            ["After", "block layer-summary", tail],
+            ["Before", fixed, *[replaced] * 4, tail],
+            ["After", fixed, "block layer-summary", tail],
         ]
+        # What is said of the parts is what is said of the whole.
+        sums = await page.value(
+            "[...document.querySelectorAll('#compaction-1 .side > section')].map((side) =>"
+            " [...side.querySelectorAll('h3, .block .chip')].map((one) => one.innerText.match(/([\\d,]+) tokens/)[1]))"
+        )
+        for whole, *parts in ([int(size.replace(",", "")) for size in side] for side in sums):
+            assert whole == sum(parts)
         colours = await page.value(
             "[...document.querySelectorAll('#compaction-1 .block')].map((b) => getComputedStyle(b).borderLeftColor)"
         )
-        assert len(set(colours)) == 3
+        assert len(set(colours)) == 4
 
         # By keyboard alone: to the search, to what it finds.
         await page.value("document.activeElement.blur()")
@@ -97,6 +113,72 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
         await page.colours("dark")
         assert await page.value("getComputedStyle(document.body).backgroundColor") != light
         assert (page.errors, page.requests) == ([], [address])
+
+
+async def found(page: Page, words: str, kind: str = "") -> list[str]:
+    """What the search of the page finds, each with where it stands."""
+    await page.value(
+        f"document.querySelector('#query').value = {json.dumps(words)},"
+        f" document.querySelector('#kind').value = {json.dumps(kind)},"
+        " document.querySelector('#search').dispatchEvent(new Event('submit', { cancelable: true }))"
+    )
+    return await page.value("[...document.querySelectorAll('#results li')].map((one) => one.innerText)")
+
+
+async def test_the_search_is_over_all_of_the_log_and_leads_there(tmp_path: Path) -> None:
+    log = LogBuilder()
+    log.prompt("Mend the cart")
+    log.step("I look.", calls=1, usage=Usage(1_000, 10, 3_000))
+    log.add(TurnEnded("error", "The provider refused the request (status 400)."))
+    receipt = Receipt(requests=2, unverified=("prices.py",), notes=("The first try was too long.",))
+    sent = (Text("<carried_over>\nNever touch it.\n</carried_over>"), Text("The gist of it all."))
+    log.add(
+        ContextSwapped(
+            "cmp_17", "msg_swap", "manual", "The gist.", sent, log.head + 1, log.context.carried(), 900, 90,
+            recipe="short", receipt=receipt,
+        )
+    )  # fmt: skip
+    log.prompt("And now?")
+    log.end("cancelled")
+    address = await written(tmp_path, log)
+    async with browser() as page:
+        await page.open(address)
+        await page.until(READY)
+        for words, where in {
+            "status 400": "end of turn 1",
+            "cancelled": "end of turn 2",
+            "cmp_17": "compaction",
+            "recipe short": "compaction",
+            "2 model calls": "compaction",
+            "first try was too long": "compaction",
+            "prices.py": "compaction",
+            "never touch": "compaction",
+            "msg_1": "prompt",
+            "call_3": "call",
+            "text of /shop": "call",
+        }.items():
+            assert [where in each for each in await found(page, words)] == [True], words
+        assert [each.split()[1] for each in await found(page, "scripted/one")] == ["setting", "answer", "call"]
+        assert len(await found(page, "", "error")) == 1
+        await page.value("document.querySelector('#results a').click()")
+        assert "(status 400)" in await page.value("document.querySelector('.here').innerText")
+        assert page.errors == []
+
+
+async def test_the_figures_of_a_fork_are_those_since_it_was_made_wherever_they_stand(tmp_path: Path) -> None:
+    log = a_log()
+    log.add(SessionForked("sess_0", log.head, str(tmp_path)))
+    log.prompt("In the fork")
+    log.step("Here.", usage=Usage(100, 7, 300, 0, 0.125))
+    address = await written(tmp_path, log)
+    async with browser() as page:
+        await page.open(address)
+        await page.until(READY)
+        totals = await page.value("document.querySelector('#totals').innerText.replace(/\\s+/g, ' ')")
+        assert "Steps 1 (2 before the fork)" in totals
+        assert "Sent 400 tokens Answered 7 tokens From the cache 75 % Cost $0.13 For compactions –" in totals
+        cells = "[...document.querySelectorAll('#models tbody td')].map((cell) => cell.innerText)"
+        assert await page.value(cells) == ["scripted/one", "1", "400", "300", "75 %", "0", "7", "$0.13"]
 
 
 async def test_a_session_of_ten_thousand_entries_stays_usable(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,10 +12,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from acp_agent.commands.inspect.page import MARK
 from acp_agent.conversation.events import SessionStarted
 from acp_agent.storage.sqlite import SqliteStore
 from support.logs import LogBuilder
-from support.terminal import at_a_terminal, run_command
+from support.terminal import AGENT, at_a_terminal, in_a_shell, run_command
 
 
 @asynccontextmanager
@@ -60,6 +62,40 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     assert "no session" in (await run_command(tmp_path, "inspect", "sess_9")).err
     assert "2 sessions' ids" in (await run_command(tmp_path, "inspect", "sess_")).err
     assert "cannot be written" in (await run_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
+
+
+async def test_a_page_goes_to_who_reads_it_from_a_pipe_and_nobody_else_holds_the_command_up(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_1"):
+        pass
+    ran = await in_a_shell(tmp_path, f"{AGENT} inspect -o /dev/stdout | cat", {})
+    assert (ran.out[: len(MARK)], ran.out[-8:], ran.err) == (MARK, "</html>\n", "")
+    seen_enough = await in_a_shell(tmp_path, f"{AGENT} inspect -o /dev/stdout | head -c 20", {})
+    assert (seen_enough.out, seen_enough.err) == (MARK[:20], "")
+    redirected = await in_a_shell(tmp_path, f"{AGENT} inspect -o /dev/stdout > page.html; cat page.html", {})
+    assert redirected.out == ran.out
+
+    os.mkfifo(tmp_path / "pipe")
+    reads = await in_a_shell(tmp_path, f"cat pipe > read.html & {AGENT} inspect -o pipe; wait; cat read.html", {})
+    assert reads.out == f"pipe\n{ran.out}"
+    async with at_a_terminal(tmp_path, "inspect", "-o", "pipe", env={}) as person:
+        with anyio.fail_after(30):
+            await person.until("Nobody reads pipe")
+            person.type("\x03")
+            assert await person.ended() == 130
+
+
+async def test_how_far_the_reading_of_a_long_log_is_can_be_seen(tmp_path: Path) -> None:
+    log = LogBuilder(cwd=str(tmp_path))
+    log.prompt("Much of it")
+    while log.head < 3_000:
+        log.step("A step.", calls=1)
+    async with store_of(tmp_path) as store:
+        await store.create("sess_1", str(tmp_path), (), log.events)
+    async with at_a_terminal(tmp_path, "inspect", env={"TERM": "xterm"}) as person:
+        with anyio.fail_after(40):
+            assert await person.ended() == 0
+    assert "entries" in person.shown
+    assert f"/{log.head}" in person.shown
 
 
 async def test_a_configuration_that_cannot_be_read_costs_the_lines_and_not_the_page(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -19,9 +20,11 @@ from acp_agent.conversation.events import (
     LoggedEvent,
     PartialAnswer,
     SummaryDropped,
+    TextPinned,
     ToolReturned,
     UserPrompted,
 )
+from acp_agent.conversation.memory import Quote
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -201,6 +204,30 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
     assert [block.seq for block in two.before][:4] == [head + 1] * 4
     assert [block.layer for block in two.after] == ["summary"]
     assert two.seq == second
+
+
+def test_what_a_compaction_carries_over_word_for_word_does_not_leave() -> None:
+    log = LogBuilder()
+    begins = log.prompt("Mend the cart.")
+    log.step("1")
+    log.end()
+    pinned = log.add(TextPinned("msg_p", 1, "Never touch prices.py.", "The user has pinned: Never touch prices.py."))
+    other = log.add(TextPinned("msg_q", 2, "Forgotten.", "The user has pinned: Forgotten."))
+    memory = replace(log.context.memory, requests=(Quote(begins, "Mend the cart."),))
+    sent = (Text("<carried_over>\nNever touch prices.py.\nMend the cart.\n</carried_over>"), Text("Summary."))
+    carried = replace(log.context.carried(), memory=memory)
+    log.add(ContextSwapped("cmp_1", "msg_s", "manual", "Summary.", sent, log.head + 1, carried, 1000, 100))
+    [each] = inspected(log.logged).compactions
+    layers = {block.seq: block.layer for block in each.before}
+    assert (layers.pop(begins), layers.pop(pinned), layers.pop(other)) == ("pinned", "pinned", "replaced")
+    assert {*layers.values()} == {"replaced"}
+
+
+@given(legal_logs())
+def test_a_context_that_no_provider_has_counted_is_as_large_as_it_is_estimated(log: Log) -> None:
+    for point in inspected(log).points:
+        if point.kind == "estimated":
+            assert point.tokens == used_tokens(Context.from_log(log[: point.seq]), 0)
 
 
 def test_an_answer_of_several_parts_costs_what_it_costs_once() -> None:

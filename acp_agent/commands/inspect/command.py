@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import anyio
@@ -15,19 +15,23 @@ from acp_agent.app import open_database
 from acp_agent.commands.choosing import chosen_session
 from acp_agent.commands.inspect.data import Texts, page_data
 from acp_agent.commands.inspect.live import loopback_address, serve
-from acp_agent.commands.inspect.page import MARK, html_page
+from acp_agent.commands.inspect.page import html_page
 from acp_agent.commands.inspect.plot import plot
+from acp_agent.commands.inspect.writing import put
+from acp_agent.commands.progress import counting
 from acp_agent.commands.safe import safe_for
 from acp_agent.commands.terminal import aside
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.config import Settings, load_settings
-from acp_agent.config.state_file import replacing
-from acp_agent.errors import AgentError, ConfigError
+from acp_agent.errors import ConfigError
 from acp_agent.inspection.story import Story
 from acp_agent.inspection.views import Inspection, ModelLines
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.protocol import JsonObject
 from acp_agent.storage.store import SessionStore
+
+_MANY = 1_000
+"""Entries of a log whose reading somebody has to wait for."""
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -44,8 +48,9 @@ async def run(arguments: argparse.Namespace) -> int:
         looked_at = LookedAt(store, record.session_id, env, settings_of(env, record.cwd))
         if address is None:
             path = Path(arguments.output or f"{record.session_id}.html")
-            _write(path, await looked_at.page())
-            print(path)
+            with _told(record.head) as advance:
+                page = await looked_at.page(advance)
+            await put(path, page)
             return 0
         looked_at.live = True
         async with anyio.create_task_group() as tasks:
@@ -78,9 +83,12 @@ class LookedAt:
         """Seq of the last entry of the log."""
         return (await self._store.record(self._session_id)).head
 
-    async def page(self) -> str:
-        """The page as it is now."""
-        return html_page(await self._read(), live=self.live)
+    async def page(self, advance: Callable[[], None] = lambda: None) -> str:
+        """The page as it is now.
+
+        :param advance: is called for every entry that is read.
+        """
+        return html_page(await self._read(advance), live=self.live)
 
     async def data(self, known: int) -> str:
         """What is in it, as JSON.
@@ -90,11 +98,12 @@ class LookedAt:
         data = await self._read()
         return json.dumps({**data, "texts": self._texts.all[known:]}, separators=(",", ":"))
 
-    async def _read(self) -> JsonObject:
+    async def _read(self, advance: Callable[[], None] = lambda: None) -> JsonObject:
         async with self._reading:
             head = self._story.head
             async for logged in self._store.events(self._session_id, head):
                 self._story.feed(logged)
+                advance()
             if self._data is None or self._story.head != head:
                 seen = self._story.view()
                 picture = plot(seen, self._lines(seen))
@@ -133,17 +142,6 @@ def model_lines(settings: Settings, registry: Registry, models: Iterable[str]) -
     return lines
 
 
-def _write(path: Path, page: str) -> None:
-    """Put the page there, for the user alone; only in the place of another such page.
-
-    :raises AgentError: there is something else, or it cannot be written.
-    """
-    try:
-        if os.path.lexists(path):
-            with path.open(encoding="utf-8", errors="replace") as file:
-                if file.read(len(MARK)) != MARK:
-                    raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
-        with replacing(path) as file:
-            file.write(page.encode())
-    except OSError as error:
-        raise AgentError(f"{path} cannot be written ({error.strerror}).") from error
+def _told(entries: int) -> AbstractContextManager[Callable[[], None]]:
+    """Says how far the reading of a log is, where it takes a while."""
+    return counting("entries", entries) if entries >= _MANY else nullcontext(lambda: None)

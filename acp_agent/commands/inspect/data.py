@@ -109,6 +109,7 @@ def _item(item: Item, texts: Texts) -> JsonObject:
         "ms": item.milliseconds,
         "cost": item.cost,
         "compaction": item.compaction,
+        "marks": [texts.number(mark) for mark in item.marks],
     }
 
 
@@ -153,4 +154,5 @@ def _step(step: Step, safe: Safe) -> JsonObject:
         "write": step.cache_write,
         "output": step.output,
         "cost": step.cost,
+        "elsewhere": step.elsewhere,
     }

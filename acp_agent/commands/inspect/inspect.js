@@ -5,11 +5,12 @@
   const LAYERS = {
     pinned: "carried over word for word", ledger: "facts that code collected", summary: "what was written of the rest",
     tail: "stays as it is", replaced: "leaves the context",
+    fixed: "system prompt and tools, and what the estimates of the parts miss",
   };
   const KINDS = {
     prompt: "prompts", answer: "answers", thought: "thoughts", call: "tool calls", failed: "failed calls",
     compaction: "compactions", note: "notes", hook: "hooks", plan: "plans", pin: "pins", undo: "undos",
-    setting: "settings", refused: "refusals",
+    setting: "settings", refused: "refusals", error: "turns that failed",
   };
   const $ = (id) => document.getElementById(id);
   let data = JSON.parse($("data").textContent);
@@ -104,11 +105,11 @@
     $("title").textContent = data.title || data.session;
     $("about").textContent = [data.session, data.cwd, data.model, "mode " + data.mode, moment(data.began) + " – " +
       moment(data.ended), number(data.head) + " entries"].filter(Boolean).join(" · ");
-    const totals = data.totals;
+    const totals = data.totals, before = data.steps.filter((step) => step.elsewhere).length;
     const done = data.compactions.filter((each) => each.status === "completed").length;
     $("totals").replaceChildren(...[
       ["Turns", number(data.turns.filter((turn) => turn.number).length)],
-      ["Steps", number(totals.steps)],
+      ["Steps", number(totals.steps) + (before ? " (" + number(before) + " before the fork)" : "")],
       ["Tool calls", number(totals.calls) + (totals.failed ? " (" + number(totals.failed) + " failed)" : "")],
       ["Compactions", number(done)],
       ["Sent", number(totals.input + totals.read + totals.write) + " tokens"],
@@ -126,7 +127,10 @@
   };
 
   const layerName = (layer) => h("span", { class: "layer" }, layer);
-  const column = (title, total, blocks, prefix) => {
+  const column = (title, total, all, prefix) => {
+    // What is sent before the messages is no part of the log: it is what they leave of the sum.
+    const rest = total - all.reduce((sum, block) => sum + block[3], 0);
+    const blocks = rest > 0 ? [["fixed", "", 0, rest, "", false], ...all] : all;
     const bar = h("div", { class: "bar", "aria-hidden": "true" });
     for (const layer of Object.keys(LAYERS)) {
       const tokens = blocks.reduce((sum, block) => sum + (block[0] === layer ? block[3] : 0), 0);
@@ -136,14 +140,24 @@
       bar.append(piece);
     }
     const list = h("div", {});
-    listed(list, blocks, ([layer, role, seq, tokens, text, shortened], index) => folded(
-      prefix + index, "block layer-" + layer,
-      [layerName(layer), " ", h("span", {}, role + " #" + seq), chip(number(tokens) + " tokens"),
-        shortened ? chip("shortened") : null, " ", h("span", { class: "more" }, one(data.texts[text]))],
-      (body) => body.append(...textBox(data.texts[text]))));
+    listed(list, blocks, ([layer, role, seq, tokens, text, shortened], index) => layer === "fixed"
+      ? h("p", { class: "block layer-fixed" }, layerName(layer), " system prompt and tools", chip(number(tokens) + " tokens"))
+      : folded(prefix + index, "block layer-" + layer,
+        [layerName(layer), " ", h("span", {}, role + " #" + seq), chip(number(tokens) + " tokens"),
+          shortened ? chip("shortened") : null, " ", h("span", { class: "more" }, one(data.texts[text]))],
+        (body) => body.append(...textBox(data.texts[text]))));
     return h("section", { "aria-label": title },
-      h("h3", {}, title + ": " + number(blocks.length) + " parts, " + number(total) + " tokens"), bar, list);
+      h("h3", {}, title + ": " + number(blocks.length) + " parts, " + number(total) + " tokens"),
+      rest < 0 ? h("p", { class: "more" }, "The parts are estimated " + number(-rest) + " tokens too large.") : "",
+      bar, list);
   };
+
+  // What there is to say of a compaction in a line.
+  const factsOf = (each) => [data.texts[each.id], "entry #" + each.seq, each.trigger, data.texts[each.strategy],
+    data.texts[each.recipe] && "recipe " + data.texts[each.recipe],
+    each.requests && number(each.requests) + (each.requests === 1 ? " model call" : " model calls"),
+    each.seconds ? each.seconds.toFixed(1) + " s, " + each.waited.toFixed(1) + " s waited for" : "",
+    each.cached === null ? "" : percent(each.cached) + " from the cache"].filter(Boolean);
 
   const compaction = (each, index, open) => {
     const happened = each.status === "completed", [before, after] = each.tokens, texts = data.texts;
@@ -154,11 +168,7 @@
         chip(clock(each.at)), chip(each.trigger), chip(texts[each.strategy]), chip(money(each.cost)),
         each.undone ? chip("undone at #" + each.undone, true) : null, happened ? null : chip(each.status, true)],
       (body) => {
-        const facts = [texts[each.id], "entry #" + each.seq, texts[each.recipe] && "recipe " + texts[each.recipe],
-          each.requests && number(each.requests) + (each.requests === 1 ? " model call" : " model calls"),
-          each.seconds ? each.seconds.toFixed(1) + " s, " + each.waited.toFixed(1) + " s waited for" : "",
-          each.cached === null ? "" : percent(each.cached) + " from the cache"];
-        body.append(h("p", {}, facts.filter(Boolean).join(" · ")));
+        body.append(h("p", {}, factsOf(each).join(" · ")));
         if (each.error !== null) body.append(h("p", { class: "bad" }, texts[each.error]));
         if (each.notes.length) body.append(h("ul", {}, ...each.notes.map((note) => h("li", {}, texts[note]))));
         if (happened) body.append(h("div", { class: "side" },
@@ -174,6 +184,7 @@
   const costs = () => {
     const models = new Map();
     for (const step of data.steps) {
+      if (step.elsewhere) continue;
       const sum = models.get(step.model) || { steps: 0, sent: 0, read: 0, write: 0, output: 0, cost: 0 };
       sum.steps += 1;
       for (const key of ["sent", "read", "write", "output", "cost"]) sum[key] += step[key] || 0;
@@ -190,7 +201,7 @@
     $("steps").replaceChildren(whole, more);
     listed(more, data.steps, (step) => {
       const cells = [step.number, step.turn, number(step.sent), percent(step.sent ? step.read / step.sent : null),
-        number(step.output), money(step.cost) || "–"];
+        number(step.output), step.elsewhere ? "before the fork" : money(step.cost) || "–"];
       whole.tBodies[0].append(h("tr", {}, ...cells.map((cell) => h("td", {}, String(cell)))));
       return h("span", {});
     });
@@ -208,6 +219,7 @@
         " ", shown ? null : h("span", { class: "more" }, one(last))],
       (body) => {
         for (const [label, text] of each.parts) body.append(h("h4", {}, label), ...textBox(said(text)));
+        if (each.marks.length) body.append(h("p", { class: "more" }, each.marks.map(said).join(" · ")));
         if (each.compaction !== null) {
           const link = "#compaction-" + data.compactions[each.compaction].number;
           body.append(h("p", {}, h("a", { href: link }, "What the model saw before and after")));
@@ -245,6 +257,7 @@
     const element = $("turns").children[turnIndex];
     element.fill();
     element.open = true;
+    if (itemIndex === null) return goTo(element);
     element.listed.upTo(itemIndex + 1);
     const target = $(itemId(element.turn.number, itemIndex));
     target.fill();
@@ -265,19 +278,28 @@
   // ------------------------------------------------------------------------------------------ search
   const lowered = (index) => (typeof index === "string" ? index.toLowerCase() : lower[index] === undefined ? (lower[index] = data.texts[index].toLowerCase()) : lower[index]);
   const textsOf = (each) => {
-    const texts = [each.title, ...each.parts.map((part) => part[1])];
+    const texts = [each.title, ...each.parts.map((part) => part[1]), ...each.marks];
     if (each.compaction !== null) {
-      for (const block of data.compactions[each.compaction].after) if (block[0] !== "tail") texts.push(block[4]);
+      const compacted = data.compactions[each.compaction];
+      texts.push(factsOf(compacted).join(" · "), ...compacted.notes);
+      for (const block of compacted.after) if (block[0] !== "tail") texts.push(block[4]);
     }
     return texts;
   };
   const found = (query, kind) => {
     const hits = [];
-    data.turns.forEach((turn, turnIndex) => turn.items.forEach((each, itemIndex) => {
-      if (kind === "failed" ? each.kind !== "call" || each.status !== "failed" : kind && each.kind !== kind) return;
-      const text = query ? textsOf(each).find((index) => lowered(index).includes(query)) : each.title;
-      if (text !== undefined) hits.push({ turn, turnIndex, itemIndex, each, text });
-    }));
+    data.turns.forEach((turn, turnIndex) => {
+      turn.items.forEach((each, itemIndex) => {
+        if (kind === "failed" ? each.kind !== "call" || each.status !== "failed" : kind && each.kind !== kind) return;
+        const text = query ? textsOf(each).find((index) => lowered(index).includes(query)) : each.title;
+        if (text !== undefined) hits.push({ turnIndex, itemIndex, turn, name: "#" + each.seq + " " + each.kind, text });
+      });
+      if (kind && kind !== "error") return;
+      // How it ended; that it ended well is nothing to look for.
+      const ends = [turn.error, kind || turn.stop === "end_turn" ? null : turn.stop].filter((text) => text !== null);
+      const text = ends.find((index) => lowered(index).includes(query));
+      if (text !== undefined) hits.push({ turnIndex, itemIndex: null, turn, name: "end of turn " + turn.number, text });
+    });
     return hits;
   };
   const snippet = (text, query) => {
@@ -294,8 +316,8 @@
     if (!query && !kind) return;
     const hits = found(query, kind);
     $("found").textContent = hits.length === 1 ? "1 entry" : number(hits.length) + " entries";
-    for (const { turn, turnIndex, itemIndex, each, text } of hits.slice(0, SHOWN_RESULTS)) {
-      const link = h("a", { href: "#turn-" + turn.number }, h("strong", {}, "#" + each.seq + " " + each.kind), " ",
+    for (const { turn, turnIndex, itemIndex, name, text } of hits.slice(0, SHOWN_RESULTS)) {
+      const link = h("a", { href: "#turn-" + turn.number }, h("strong", {}, name), " ",
         ...snippet(said(text), query));
       link.addEventListener("click", (event) => { event.preventDefault(); reveal(turnIndex, itemIndex); });
       results.append(h("li", {}, link));

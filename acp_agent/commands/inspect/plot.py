@@ -34,7 +34,7 @@ def plot(seen: Inspection, lines: Mapping[str, ModelLines]) -> str:
     scale = _Scale(max(1, seen.points[-1].step), highest * 1.05)
     drops = [tuple(points) for _, points in groupby(_drops(seen), key=lambda point: point.compaction)]
     count = sum(1 for each in seen.compactions if each.status == "completed")
-    title = f"Context size over {_count(seen.totals.steps, 'step')}, with {_count(count, 'compaction')}"
+    title = f"Context size over {_count(len(seen.steps), 'step')}, with {_count(count, 'compaction')}"
     return "".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" ',
