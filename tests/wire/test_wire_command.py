@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import anyio
@@ -176,3 +177,56 @@ async def test_a_line_is_shown_when_it_is_whole_and_never_lost(tmp_path: Path) -
             await person.until("→ whole")
             person.type("\x03")
             await person.ended()
+
+
+def recording(folder: Path, name: str, *lines: object) -> Path:
+    """A file as the agent records one."""
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def said(method: str, at: float = 1, session: str = "") -> dict[str, object]:
+    """A notification of the editor."""
+    params = {"params": {"sessionId": session}} if session else {}
+    return {"at": at, "dir": "in", "message": {"method": method, **params}}
+
+
+async def test_what_is_no_recording_and_no_line_of_one_costs_nothing_but_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "wire"
+    times = ("1e999", "NaN", "1e18", "-1e18")
+    odd = [json.dumps(said("odd")).replace('"at": 1', f'"at": {at}') + "\n" for at in times]
+    recording(folder, "20260102T000000-1-1-0001", said("before"), *odd, said("\x1b[31mred\u202e"), said("behind"))
+    os.mkfifo(folder / "20260102T000000-1-1-0002.jsonl")
+    (folder / "20260102T000000-1-1-0003.jsonl").mkdir()
+    (folder / "20260102T000000-1-1-0004.jsonl").symlink_to("gone")
+    recording(folder, "20260102T000000-1-1-0005", said("last"))
+    with anyio.fail_after(30):
+        ran = await run_command(tmp_path, "wire")
+    assert (ran.code, ran.err) == (0, "")
+    assert [line.split()[2] for line in ran.out.splitlines()] == ["before", "red[U+202E]", "behind", "last"]
+
+
+async def test_without_a_session_the_newest_process_is_shown_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "wire"
+    recording(folder, "20260101T000000-1-1-0001", said("old", session="sess_old"))
+    recording(folder, "20260102T000000-2-1-0001", said("new"))
+    recording(folder, "20260102T000000-2-1-0002", said("newer"))
+    ran = await run_command(tmp_path, "wire")
+    assert [line.split()[2] for line in ran.out.splitlines()] == ["new", "newer"]
+    older = await run_command(tmp_path, "wire", "sess_old")
+    assert [line.split()[2] for line in older.out.splitlines()] == ["old"]
+
+
+async def test_a_session_that_is_followed_has_the_lines_that_name_none_and_not_those_of_others(tmp_path: Path) -> None:
+    path = recording(tmp_path / "state" / "wire", "20260101T000000-1-1-0001", said("begin", session="sess_1"))
+    async with at_a_terminal(tmp_path, "wire", "sess_1", "--follow", env=ON) as person:
+        with anyio.fail_after(30):
+            await person.until("→ begin")
+            with path.open("a") as file:
+                for line in (said("theirs", session="sess_2"), said("nobodys"), said("end", session="sess_1")):
+                    file.write(json.dumps(line) + "\n")
+            await person.until("→ end")
+            assert "→ nobodys" in person.shown
+            assert "theirs" not in person.shown

@@ -20,6 +20,7 @@ from acp_agent.config import home_dir
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.recording import recordings
 from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.regular import NotRegularError, open_regular
 from acp_agent.server.recorded import WIRE, WIRE_VARIABLE, records_wire
 
 _POLL_SECONDS = 0.2
@@ -92,7 +93,7 @@ class _Reader:
 
     def _records(self, path: Path, begin: int) -> Iterator[JsonObject]:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 file.seek(begin)
                 for line in file:
                     if not line.endswith(b"\n"):
@@ -106,6 +107,8 @@ class _Reader:
                         yield record
         except FileNotFoundError:
             return  # it made room for newer ones
+        except (NotRegularError, IsADirectoryError):
+            return  # no recording, whatever its name says
 
 
 def _process(path: Path) -> str:

@@ -10,6 +10,8 @@ from acp_agent.protocol import JsonObject, JsonValue
 
 Kind: TypeAlias = Literal["request", "response", "notification", "invalid"]
 Direction: TypeAlias = Literal["in", "out"]
+_LATEST = 253_402_214_400
+"""Seconds since the epoch; there is no later day in a calendar of ours, nor an infinite one, nor one that is no number."""
 _OTHER: Mapping[Direction, Direction] = {"in": "out", "out": "in"}
 
 
@@ -54,6 +56,8 @@ class Matcher:
         """The lines of a record: one, or several for a batch; none for what is no record."""
         at, direction = record.get("at"), record.get("dir")
         if isinstance(at, bool) or not isinstance(at, int | float) or direction not in ("in", "out"):
+            return
+        if not 0 <= at < _LATEST:
             return
         if "message" not in record:
             yield self._line(at, direction, "invalid", record.get("invalid"))
