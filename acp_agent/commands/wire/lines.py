@@ -11,7 +11,7 @@ from acp_agent.protocol import JsonObject, JsonValue
 Kind: TypeAlias = Literal["request", "response", "notification", "invalid"]
 Direction: TypeAlias = Literal["in", "out"]
 _LATEST = 253_402_214_400
-"""Seconds since the epoch; there is no later day in a calendar of ours, nor an infinite one, nor one that is no number."""
+"""Seconds since the epoch, the last day of the calendar; what is later, infinite or no number is no time."""
 _OTHER: Mapping[Direction, Direction] = {"in": "out", "out": "in"}
 
 
