@@ -63,11 +63,15 @@ class ThinkingDelta:
 
 @frozen
 class Retrying:
-    """The call failed before anything was shown and is tried again after `delay` seconds."""
+    """The call failed before anything was shown and is tried again after `delay` seconds.
+
+    :ivar answered: the provider did answer, with a status that says so.
+    """
 
     reason: str
     delay: float
     attempt: int
+    answered: bool = False
 
 
 @frozen

@@ -108,8 +108,8 @@ async def with_retries(
                 _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
                 raise
             _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
-            why = reason(failure)
-        yield Retrying(f"{endpoint.name}: {why}", delay, failed)
+            again = Retrying(f"{endpoint.name}: {reason(failure)}", delay, failed, failure.status is not None)
+        yield again
         await anyio.sleep(delay)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -161,6 +162,36 @@ async def test_editors_are_found_with_what_they_start(tmp_path: Path) -> None:
     write(tmp_path / ".config" / "nvim" / "lua" / "chat.lua", 'cmd = { "acp-agent" }')
     _, found = await doctor(tmp_path, "--offline", env=env)
     assert of(found, "editors")[1] == ("ok", "Neovim is told of the agent.")
+
+
+async def test_an_editor_that_cannot_start_the_agent_is_told_of(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:/bin"}
+    write(tmp_path / "bin" / "acp-agent", "#!/bin/sh\n", 0o755)
+    write(tmp_path / "bin" / "codium", "#!/bin/sh\n", 0o755)
+    settings = tmp_path / ".jetbrains" / "acp.json"
+    write(settings, '{"agent_servers": {"acp-agent": {"command": "acp-agent"}}}')
+    _, found = await doctor(tmp_path, "--offline", env=env)
+    [(level, text)] = of(found, "editors")
+    assert level == "warn"
+    assert "shorter PATH" in text
+    write(settings, json.dumps({"agent_servers": {"acp-agent": {"command": str(tmp_path / "bin" / "acp-agent")}}}))
+    _, found = await doctor(tmp_path, "--offline", env=env)
+    assert [level for level, _ in of(found, "editors")] == ["ok"]
+    settings.unlink()
+    os.mkfifo(settings)
+    _, found = await doctor(tmp_path, "--offline", env=env)
+    assert of(found, "editors") == [("warn", f"JetBrains IDEs: {settings} is no file.")]
+
+
+async def test_what_is_wrong_at_home_is_said_in_words(tmp_path: Path) -> None:
+    config = write(tmp_path / "state" / "config.yaml", "hooks:\n  nonsense:\n    - {command: x}\n")
+    write(tmp_path / "state" / "logs", "no folder")
+    _, found = await doctor(tmp_path, "--offline")
+    [fault] = [text for level, text in of(found, "config") if level == "warn"]
+    assert fault.startswith(f"A hook is left out: {config}:")
+    assert ("warn", f"{tmp_path / 'state' / 'logs'} cannot be written to, so that nothing is logged.") in of(
+        found, "state"
+    )
 
 
 FINDINGS = st.lists(

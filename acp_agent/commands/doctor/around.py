@@ -17,12 +17,12 @@ from acp_agent.config import Settings
 from acp_agent.config.settings import McpServer
 from acp_agent.config.trust import TrustStore
 from acp_agent.errors import AgentError
-from acp_agent.regular import read_regular
+from acp_agent.regular import NotRegularError, read_regular
 
 _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "zed": ("zed", "zeditor", "zed-editor"),
     "jetbrains": ("idea", "pycharm", "webstorm", "goland", "clion", "rustrover"),
-    "vscode": ("code", "codium"),
+    "vscode": ("code",),
     "acpx": ("acpx",),
     "neovim": ("nvim",),
     "emacs": ("emacs",),
@@ -62,6 +62,8 @@ def _settings(key: str, editor: Editor, file: Path) -> Finding:
         entry = JsonText.read(read_regular(file).decode()).get(editor.at, NAME)
     except FileNotFoundError:
         return unknown
+    except (NotRegularError, IsADirectoryError):
+        return Finding("warn", "editors", f"{editor.title}: {file} is no file.", "Move it away.")
     except OSError as error:
         text = f"{editor.title}: {file} cannot be read ({error.strerror})."
         return Finding("warn", "editors", text, "Make it readable for you.")
@@ -75,6 +77,10 @@ def _settings(key: str, editor: Editor, file: Path) -> Finding:
     if not isinstance(command, str) or shutil.which(command) is None:
         text = f"{editor.title} starts {command}, which is no program."
         return Finding("fail", "editors", text, f"Write the entry again: acp-agent setup {key}")
+    if not Path(command).is_absolute():
+        text = f"{editor.title} starts {command}, which it looks for itself: editors start with a shorter PATH."
+        advice = f"Use the absolute path, which this writes: acp-agent setup {key}"
+        return Finding("warn", "editors", text, advice)
     return Finding("ok", "editors", f"{editor.title} starts {command}.")
 
 

@@ -72,7 +72,7 @@ async def check_model(registry: Registry, *, offline: bool) -> list[Finding]:
         return [Finding("fail", "model", f"{name}: {problem}.")]
     if offline:
         return [Finding("ok", "model", f"{name} was not asked (--offline).")]
-    began, waiting = time.monotonic(), ""
+    began, waiting, answered = time.monotonic(), "", False
     try:
         await registry.unlock(name)
         resolved = registry.resolve(name)
@@ -82,12 +82,16 @@ async def check_model(registry: Registry, *, offline: bool) -> list[Finding]:
             async with aclosing(resolved.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
-                        waiting = event.reason
+                        waiting, answered = event.reason, event.answered
                     elif isinstance(event, Answered):
                         break
                     else:
                         break  # it speaks: that is enough
     except TimeoutError:
+        if answered:
+            text = f"{name} refused each try within {SECONDS:g} seconds. {waiting}"
+            advice = "Wait, and call this again; else look at your account's limits and the provider's state."
+            return [Finding("fail", "model", text, advice)]
         text = f"{name} did not answer within {SECONDS:g} seconds. {waiting}"
         advice = "Look at the network, a proxy (HTTPS_PROXY), and the provider's state."
         return [Finding("fail", "model", text, advice)]

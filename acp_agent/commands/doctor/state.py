@@ -49,7 +49,9 @@ def check_config(env: Mapping[str, str], cwd: Path) -> tuple[Settings | None, li
     found = [Finding("ok", "config", text)]
     if settings.project is not None and (settings.project / CONFIG_FILE).exists():
         found.append(Finding("ok", "config", f"{settings.project / CONFIG_FILE} can be read."))
-    found += [Finding("warn", "config", f"A hook is left out: {fault}", "Mend it.") for fault in settings.hook_faults]
+    found += [
+        Finding("warn", "config", f"A hook is left out: {fault.text}", "Mend it.") for fault in settings.hook_faults
+    ]
     return settings, found
 
 
