@@ -8,7 +8,7 @@ import difflib
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from acp_agent.commands.asking import answered
@@ -18,6 +18,7 @@ from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, use
 from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
+from acp_agent.masking.texts import mask_broken, secrets_of
 from acp_agent.regular import read_regular
 from acp_agent.schemas import modeline, put_copy, schema_path
 
@@ -45,11 +46,15 @@ class Change:
     before: str | None
     after: str
 
-    def shown(self) -> str:
-        """What changes, line by line."""
+    def shown(self, secrets: Sequence[str]) -> str:
+        """What changes, line by line, without the keys that stand there.
+
+        :param secrets: what is masked besides all that has the form of a key, the longest first.
+        """
         old, new = (self.before or "").splitlines(keepends=True), self.after.splitlines(keepends=True)
         lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=2)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return mask_broken(text, secrets)
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -72,7 +77,7 @@ async def run(arguments: argparse.Namespace) -> int:
         changes = [_entry(editor, file, command), configuration]
     wanted = [change for change in changes if change is not None]
     for change in wanted:
-        print(change.shown(), end="", file=sys.stderr if file is None else sys.stdout)
+        print(change.shown(secrets_of(env)), end="", file=sys.stderr if file is None else sys.stdout)
     if wanted and arguments.dry_run:
         print("Nothing was written.", file=sys.stderr)
         return 0

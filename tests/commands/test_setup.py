@@ -218,6 +218,36 @@ def test_a_path_is_quoted_where_it_is_put() -> None:
     assert '\\"b\\"' in sample("neovim/avante.lua", odd)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"agent_servers": {"acp-agent": {"command": "/old/acp-agent", "env": {"OPENAI_API_KEY": "<it>"}}}}',
+        '{"agent_servers": {\n"acp-agent": {\n"env": {"SHOP_TOKEN": "<it>"},\n"command": "/old/acp-agent"\n}}}\n',
+    ],
+)
+async def test_no_key_is_printed_with_what_changes(tmp_path: Path, text: str) -> None:
+    key = "hunter2-7c1f09aa55de"
+    settings = tmp_path / ".config" / "zed" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(text.replace("<it>", key))
+    for words in (["--dry-run"], ["--yes"]):
+        ran = await run_command(tmp_path, "setup", "zed", *words, env={"HOME": str(tmp_path)})
+        assert ran.code == 0
+        assert "acp-agent" in ran.out
+        assert key not in ran.out + ran.err
+    assert key in settings.read_text()
+
+
+@pytest.mark.parametrize("editor", ["neovim", "emacs"])
+async def test_what_is_printed_comes_with_an_offer_that_may_be_refused(tmp_path: Path, editor: str) -> None:
+    env = {"HOME": str(tmp_path)}
+    tried = await run_command(tmp_path, "setup", editor, "--dry-run", env=env)
+    refused = await run_command(tmp_path, "setup", editor, env=env)
+    assert (tried.code, refused.code) == (0, 0)
+    assert tried.out == refused.out != ""
+    assert not (tmp_path / "state").exists()
+
+
 async def test_settings_that_change_while_it_asks_are_not_written_over(tmp_path: Path) -> None:
     path = zed_settings(tmp_path)
     async with at_a_terminal(tmp_path, "setup", "zed", env={"HOME": str(tmp_path)}) as person:

@@ -62,11 +62,10 @@ def _settings(key: str, editor: Editor, file: Path) -> Finding:
         entry = JsonText.read(read_regular(file).decode()).get(editor.at, NAME)
     except FileNotFoundError:
         return unknown
-    except (NotRegularError, IsADirectoryError):
-        return Finding("warn", "editors", f"{editor.title}: {file} is no file.", "Move it away.")
     except OSError as error:
         text = f"{editor.title}: {file} cannot be read ({error.strerror})."
-        return Finding("warn", "editors", text, "Make it readable for you.")
+        odd = isinstance(error, NotRegularError | IsADirectoryError)
+        return Finding("warn", "editors", text, "Move it away." if odd else "Make it readable for you.")
     except (UnicodeDecodeError, JsonTextError) as error:
         return Finding("warn", "editors", f"{editor.title}: {file} cannot be read ({error}).", "Mend it.")
     if not isinstance(entry, dict):
