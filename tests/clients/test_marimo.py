@@ -42,7 +42,9 @@ WebSocket = class extends Real {
 BUTTON = """[...document.querySelectorAll("button, [role=menuitem]")]
     .find((found) => found.getClientRects().length && found.innerText.trim().includes(%s))"""
 INPUT = """[...document.querySelectorAll("[contenteditable=true]")]
-    .find((found) => (found.getAttribute("aria-placeholder") ?? "").startsWith("Ask anything"))"""
+    .filter((found) => (found.getAttribute("aria-placeholder") ?? "").startsWith("Ask anything"))
+    .find((found) => !found.closest(".pointer-events-none"))"""
+"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile."""
 
 
 class Person:
@@ -86,7 +88,7 @@ def recorded(home: Path) -> list[dict[str, Any]]:
 
 async def ended(home: Path, turns: int) -> None:
     """Wait until so many turns have ended."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while True:
             if sum("stopReason" in (message.get("result") or {}) for message in recorded(home)) >= turns:
                 return
@@ -179,6 +181,7 @@ async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path
             await person.says("/compact keep the prices")
             await person.sees("Compact conversation")
             await ended(home, 2)
+            await served.kill()
 
         async with serving(home, *words, f"127.0.0.1:{served.port}", env=env):
             before = len(recorded(home))

@@ -43,7 +43,8 @@ GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "
 class Served:
     """:ivar addresses: where it listens.
     :ivar port: of the last of them.
-    :ivar terminated: whether it was sent SIGTERM.
+    :ivar terminated: whether it was sent a signal that ends it.
+    :ivar status: with which it has to end.
     :ivar http: a client of HTTP/1.1 for the endpoint.
     """
 
@@ -52,6 +53,7 @@ class Served:
         self.addresses = addresses
         self.port = int(addresses[-1].rpartition(":")[2])
         self.terminated = False
+        self.status = 128 + signal.SIGTERM
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=20)
 
@@ -60,6 +62,12 @@ class Served:
         if not self.terminated:
             self.terminated = True
             self.process.send_signal(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """End it with SIGKILL, as a machine that loses its power would, and wait until it has."""
+        self.terminated, self.status = True, -signal.SIGKILL
+        self.process.kill()
+        await anyio.to_thread.run_sync(self.process.wait)
 
     def url(self, scheme: str) -> str:
         """The endpoint; `ws`, `http` or, for HTTP/1.1, `http1`."""
@@ -162,6 +170,7 @@ async def serving(
         return found if len(found) >= max(1, sum(word in ("--websocket", "--http") for word in words)) else []
 
     failure: BaseException | None = None
+    status = 128 + signal.SIGTERM
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
@@ -176,6 +185,7 @@ async def serving(
                 failure = error
             with anyio.CancelScope(shield=True):
                 served.terminate()
+                status = served.status
                 with anyio.move_on_after(END_SECONDS):
                     await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
             tasks.cancel_scope.cancel()
@@ -196,4 +206,4 @@ async def serving(
     assert "Traceback" not in said.decode() + logged, said.decode() + logged
     assert code is not None, f"still running {END_SECONDS:g} s after SIGTERM: {said.decode()}"
     assert not left
-    assert code == 128 + signal.SIGTERM
+    assert code == status
