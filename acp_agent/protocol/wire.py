@@ -138,6 +138,10 @@ def parse_result(model: type[Model], result: JsonValue, method: str) -> Model:
         ) from None
 
 
+MAX_NAME = 60
+"""Characters of a member's name that are shown where it is wrong."""
+
+
 def dump(model: WireModel) -> JsonObject:
     """The model as it goes over the wire: what was set, also where it is null, and nothing else."""
     return cast("JsonObject", model.model_dump(mode="json", by_alias=True, exclude_unset=True))
@@ -205,5 +209,11 @@ def _has(container: JsonValue, step: str | int) -> bool:
 
 
 def _path(steps: Sequence[str | int]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_name(step)}" for step in steps)
     return text.removeprefix(".")
+
+
+def _name(step: str) -> str:
+    """A member's name in a line: in an object with names of the client's own it may be anything."""
+    text = step if len(step) <= MAX_NAME else f"{step[:MAX_NAME]}…"
+    return text if text.isprintable() else repr(text)[1:-1]

@@ -213,6 +213,14 @@ def test_whatever_comes_is_read_or_refused_in_one_short_line(name: str) -> None:
     check()
 
 
+def test_a_name_that_the_client_chose_is_shown_short_and_without_what_a_terminal_obeys() -> None:
+    provider = {"providerId": "p", "apiType": "openai", "baseUrl": "http://x"}
+    for chosen, shown in (("a\r\x1b[2J", r"a\r\x1b[2J"), ("é", "é"), ("x" * 2000, "x" * 60 + "…")):
+        assert refused("SetProviderRequest", {**provider, "headers": {chosen: 5}}).endswith(
+            f"headers.{shown} must be a string"
+        )
+
+
 def test_params_that_are_absent_count_as_empty() -> None:
     assert parse(v1.ListSessionsRequest, None, "session/list").cursor is None
     with pytest.raises(InvalidParamsError, match=r"^session/cancel: sessionId is missing$"):
