@@ -75,6 +75,8 @@ class Managing(Face):
 
     _told: JsonObject | None = None
     """The standing that the editor was told of last; None where it has never asked, and may not know of such."""
+    _looked = 0
+    """How often it was looked whether that still holds."""
 
     @abstractmethod
     def _clients(self, cwd: str) -> ClientFor:
@@ -130,8 +132,13 @@ class Managing(Face):
 
     async def _tell_standing(self) -> None:
         """Tell an editor that has asked as whom the providers are asked now, where that is another one."""
-        if self._told is None or (standing := await self._standing()) == self._told:
+        if self._told is None:
             return
+        self._looked += 1
+        mine = self._looked
+        standing = await self._standing()
+        if mine != self._looked or standing == self._told:
+            return  # whoever looks later tells what holds then
         self._told = standing
         await self._connection().notify(methods.AUTH_STATUS_UPDATE, standing)
 

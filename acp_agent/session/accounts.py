@@ -74,9 +74,13 @@ class Accounts:
         """As whom the providers would be asked now. Asks none of them, so that a key may be there and be wrong."""
         try:
             registry = await self._registry()
-            model = await registry.default_model()
-            places = registry.places.all()
-            sources = {place.name: source for place in places if (source := self._source(place))}
+            places, sources = self._sources(registry)
+            while True:
+                model = await registry.default_model()
+                before = sources
+                places, sources = self._sources(registry)
+                if sources == before:
+                    break  # and so the model was chosen by these keys
         except ConfigError:
             return Standing("unknown")  # whoever opens a session is told what is wrong
         name = model.partition("/")[0] if model else None
@@ -89,6 +93,10 @@ class Accounts:
         if name in sources:
             return Standing("authenticated", accounts)
         return Standing("unauthenticated" if place is not None and place.keyed else "not_required", accounts)
+
+    def _sources(self, registry: Registry) -> tuple[tuple[Place, ...], dict[str, str]]:
+        places = registry.places.all()
+        return places, {place.name: source for place in places if (source := self._source(place))}
 
     def _source(self, place: Place) -> str:
         """Where a provider's key comes from; empty where it has none, or is not to be asked."""

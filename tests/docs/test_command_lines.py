@@ -59,7 +59,7 @@ def test_a_command_line_in_the_documentation_is_understood(
 ) -> None:
     del page
     words = shlex.split(line, comments=True)
-    words = words[1 : words.index(">") if ">" in words else None]
+    words = words[1 : next((at for at, word in enumerate(words) if word in ("|", ">")), None)]
     try:
         asked = parse(words)
     except SystemExit:
