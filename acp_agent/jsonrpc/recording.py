@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from acp_agent.jsonrpc.messages import JsonValue
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue
+from acp_agent.jsonrpc.recorded_chunks import OpenChunks
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.masking.messages import Choices, choices_of, masked
 from acp_agent.masking.terminals import with_masked_output
@@ -71,6 +72,7 @@ class WireLog:
         self._fd: int | None = None
         self._broken = False
         self._forms: dict[tuple[Direction, str], Choices] = {}
+        self._chunks = OpenChunks()
 
     def note(self, direction: Direction, data: bytes) -> None:
         """Write down what was read or is about to be written: one or more whole lines."""
@@ -90,20 +92,38 @@ class WireLog:
             self.close()
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Write what is left, and nothing more."""
+        if not self._broken:
+            with suppress(OSError):
+                for entry in self._chunks.rest():
+                    self._append(entry)
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._fd is not None:
             with suppress(OSError):
                 os.close(self._fd)
             self._fd = None
 
     def _write(self, now: float, direction: Direction, line: bytes) -> None:
-        entry: dict[str, JsonValue] = {"at": now, "dir": direction}
+        entry: JsonObject = {"at": now, "dir": direction}
         secrets = tuple(self._secrets.union(each for each in self._learnt() if len(each) >= MIN_SECRET))
         try:
-            message = with_masked_output(json.loads(line), secrets)
-            entry["message"] = masked(message, secrets, _short, choices=self._choices(direction, message))
+            message: JsonValue = json.loads(line)
+            for whole in self._chunks.before(message):
+                self._append(whole)
+            shown = with_masked_output(self._chunks.taken(message, secrets), secrets)
+            entry["message"] = masked(shown, secrets, _short, choices=self._choices(direction, message))
         except (ValueError, RecursionError):
+            for whole in self._chunks.rest():
+                self._append(whole)
             entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), secrets))
+            self._append(entry)
+            return
+        if (ready := self._chunks.kept(message, entry)) is not None:
+            self._append(ready)
+
+    def _append(self, entry: JsonObject) -> None:
         text = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
         data = text.encode("utf-8", "replace")  # an editor may send half of a surrogate pair
         if self._fd is None or self._size + len(data) > self._max_bytes:
@@ -126,7 +146,7 @@ class WireLog:
         return None
 
     def _next_file(self) -> None:
-        self.close()
+        self._close_file()
         self._folder.mkdir(mode=0o700, exist_ok=True)
         for old in recordings(self._folder)[: -(self._max_files - 1) or None]:
             old.unlink(missing_ok=True)
