@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,8 @@ async def test_the_title_is_the_first_prompt_and_is_shown_in_the_update_and_the_
     async with stage(tmp_path, Reply("Yes."), Reply("Yes.")) as it:
         await it.prompt("Mend the\n  cart, please")
         await it.prompt("Something else")
-        told = it.agent.updates(kind="session_info_update")
-        titles = [update["title"] for update in told if "title" in update]
+        titles = [update["title"] for update in it.agent.updates(kind="session_info_update")]
         assert titles == ["Mend the cart, please"]
-        # Each turn is told of, for lists that have the latest first.
-        first, second = [datetime.fromisoformat(update["updatedAt"]) for update in told if "updatedAt" in update]
-        assert first < second <= datetime.now(UTC)
         [row] = (await it.agent.request("session/list", {}))["sessions"]
         assert row["title"] == titles[0]
 

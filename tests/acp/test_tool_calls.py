@@ -21,7 +21,6 @@ async def test_a_call_is_announced_runs_completes_and_its_result_is_in_the_next_
         assert labels == [
             "available_commands_update",
             "session_info_update",
-            "session_info_update",
             "agent_message_chunk",
             "usage_update",
             "tool_call",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import assert_never
 
 from acp_agent.conversation.events import CallView
@@ -76,9 +75,7 @@ class Presenter:
                 return updates.agent_thought_chunk(
                     content.text_content(update.text), message_id=f"{update.message_id}_thought"
                 )
-            case TurnBegan():
-                return updates.session_info_update(updated_at=datetime.now(UTC).isoformat())
-            case TurnOver() | PromptTaken():
+            case TurnBegan() | TurnOver() | PromptTaken():
                 return None  # the request of a prompt lasts as long as its turn, and its text stands in the editor
             case UserSaid():
                 return updates.user_message_chunk(block_from_part(update.part), message_id=update.message_id)

@@ -82,7 +82,6 @@ class Presenter:
         match update:
             case TurnBegan():
                 yield updates.running()
-                yield from self._common(update)
             case TurnOver():
                 yield _over(update)
             case PromptTaken():
