@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from acp_agent.masking.names import is_harmless_header, is_secret_name, is_weak_parameter
-from acp_agent.masking.texts import MASK, hidden, hide, mask
+from acp_agent.masking.texts import MASK, hidden, hide, mask, settled
 from acp_agent.masking.values import is_given
 
 _GIVEN = re.compile(r"(?<![\w$-])(-{0,2}[A-Za-z_][\w-]{0,80})(=|\s{1,5}(?!-))")
@@ -22,7 +22,15 @@ _SHELL_FLAG = re.compile(r"-[a-z]*c")
 def mask_command(text: str, secrets: Sequence[str]) -> str:
     """A line for a shell without what is given to options and variables that are called like secrets, and to headers.
     What comes from a variable stays."""
-    return hide(text, [*_given(text), *hidden(text, secrets)])
+
+    def find(readable: str) -> Iterator[tuple[int, int, int, int]]:
+        for start, end in _given(readable):
+            yield start, end, start, end
+        yield from findings(readable)
+
+    from acp_agent.masking.forms import findings
+
+    return hide(text, settled(text, hidden(text, secrets), find)[0])
 
 
 def mask_argument(text: str, before: str | None, secrets: Sequence[str]) -> str:
@@ -64,8 +72,10 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
     at = 0
     while found := _GIVEN.search(text, at):
         (name, between), at = found.groups(), found.end()
+        if not (is_secret_name(name) and (between == "=" or name[0] == "-")):
+            continue
         value = _VALUE.match(text, at)
-        if value and is_secret_name(name) and (between == "=" or name[0] == "-") and is_given(value[2], name):
+        if value and is_given(value[2], name):
             yield value.span(2)
             at = value.end()
 

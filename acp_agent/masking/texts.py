@@ -9,7 +9,7 @@ a place is known to let somebody in, what is in doubt is hidden as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from acp_agent.masking.names import is_about, is_secret_name
 
@@ -22,6 +22,7 @@ MIN_SECRET = 8
 _VARIABLE = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PASSWD|PASSPHRASE|COOKIE|(?:^|_)(?:PASS|PAT|JWT|AUTH)$|_PWD$", re.IGNORECASE
 )
+_MOST_ROUNDS = 5
 _SOLID = re.compile(r"\S", re.ASCII)
 _MEMBER = re.compile(r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]|\\.)+)")
 
@@ -71,11 +72,29 @@ def hide(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def hidden(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
-    """The parts of a text that `mask` hides; some overlap."""
+    """The parts of a text that `mask` hides, in order."""
     from acp_agent.masking.forms import findings
 
-    known = _joined(_known(text, secrets))
-    return [*known, *((start, end) for *_, start, end in findings(filled(text, known)))]
+    return settled(text, _joined(_known(text, secrets)), findings)[0]
+
+
+def settled(
+    text: str, known: list[tuple[int, int]], find: Callable[[str], Iterable[tuple[int, int, int, int]]]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """What of a text is hidden, and what has to be seen together for that: until nothing more is found beside what is
+    hidden already, so that masking once more would hide nothing else.
+
+    :param known: hidden in any case.
+    :param find: gives `forms.Finding`s of a text.
+    """
+    hidden = together = known
+    for _ in range(_MOST_ROUNDS):
+        found = list(find(filled(text, hidden)))
+        before, hidden = hidden, _joined([*hidden, *((start, end) for *_, start, end in found)])
+        together = _joined([*together, *((start, end) for start, end, *_ in found)])
+        if hidden == before:
+            break
+    return hidden, together
 
 
 def filled(text: str, known: Iterable[tuple[int, int]]) -> str:
@@ -95,8 +114,7 @@ def whole(text: str, secrets: Sequence[str]) -> tuple[list[tuple[int, int]], int
     from acp_agent.masking.forms import findings, unfinished
 
     known = _joined(_known(text, secrets))
-    readable = filled(text, known)
-    return _joined([*known, *((start, end) for start, end, *_ in findings(readable))]), unfinished(readable)
+    return settled(text, known, findings)[1], unfinished(filled(text, known))
 
 
 def _known(text: str, secrets: Sequence[str]) -> Iterable[tuple[int, int]]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acp_agent.masking.commands import mask_argument, mask_command
@@ -211,6 +211,7 @@ JUNK = st.lists(
 
 
 @given(JUNK, st.sampled_from([[], ["hunter2x"], ["correct horse", "horse s"]]))
+@example("run --token=autohttps://docs.example/#session=startfunction(){a=1;key=e.key;code=200;token=t}", [])
 def test_what_is_masked_once_is_masked_for_good_and_hardly_longer(text: str, secrets: list[str]) -> None:
     for masks in (mask, mask_command, mask_broken, lambda text, secrets: mask_argument(text, "-e", secrets)):
         once = masks(text, secrets)
