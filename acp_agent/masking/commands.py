@@ -16,6 +16,7 @@ _GIVEN_HEADER = re.compile(r"((?:-H|--headers?)[= ]?\s{0,5}([\"'])([\w-]{1,80}):
 _PARAMETER = re.compile(r"([?&#;]([A-Za-z][\w.-]{0,60})=)([^&\s#;]+)")
 _HEADER_FLAG = re.compile(r"-H|--headers?|--http-headers?", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:basic|bearer|token)\s+(?=\S)", re.IGNORECASE)
+_LONG_VALUE = 2_000
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
 
 
@@ -77,6 +78,8 @@ def _given(text: str) -> Iterator[tuple[int, int]]:
         value = _VALUE.match(text, at)
         if value and is_given(value[2], name):
             yield value.span(2)
+            at = value.end()
+        elif value and len(value[2]) > _LONG_VALUE:  # else each of its own names would have it read again
             at = value.end()
 
 

@@ -40,9 +40,15 @@ _KEYS = re.compile(
 _BEARER = re.compile(_START + r"bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
 _PRIVATE_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----", re.ASCII)
 _PRIVATE_UNBEGUN = re.compile(r"-----BEGIN [A-Z ]{0,50}-{0,5}\Z", re.ASCII)
+_NO_BODY = r"(?<![A-Za-z0-9])[a-z]{1,15}[,.]? [a-z]{1,15}[,.]? [a-z]{1,15}[\s.,]|[(){}\u3040-\ud7ff]"
+"""Three words of prose, a call or a block of code: no key has them."""
+_BODY_HEADER = r"(?:(?<=\n)|(?<=\\n))[A-Z][A-Za-z-]{1,20}: (?:[^\n\\-]|-(?!----)){0,200}(?:\n|\\n|\\?\Z)"
+_BODY = rf"(?>{_BODY_HEADER}|(?!{_NO_BODY})(?:[^-]|-(?!----)))"
+"""One of its headers, or a character of a private key; quotes and signs in front of lines may be among them."""
+_PRIVATE_UNENDED = re.compile(rf"{_PRIVATE_BEGINS.pattern}{_BODY}{{0,{MOST_PRIVATE}}}+-{{0,5}}E?N?D?\Z", re.ASCII)
 _PRIVATE = re.compile(
-    rf"{_PRIVATE_BEGINS.pattern}(?:((?:[^-]|-(?!----)){{1,{MOST_PRIVATE}}})-----END"
-    rf"|((?=\s{{0,9}}[A-Za-z0-9+/\\]{{40}})[A-Za-z0-9+/=\\\s]{{40,{MOST_PRIVATE}}}))",
+    rf"{_PRIVATE_BEGINS.pattern}(?:({_BODY}{{1,{MOST_PRIVATE}}}+)-----END"
+    rf"|((?=\s{{0,9}}[A-Za-z0-9+/\\]{{40}})(?:(?!{_NO_BODY})[A-Za-z0-9+/=\\\s]){{40,{MOST_PRIVATE}}}+))",
     re.ASCII,
 )
 _ADDRESS = re.compile(
@@ -124,7 +130,7 @@ def unfinished(text: str) -> int:
     nothing does."""
     start = len(text)
     for found in _PRIVATE_BEGINS.finditer(text):
-        if len(text) - found.end() <= MOST_PRIVATE and text.find("-----END", found.end()) < 0:
+        if _PRIVATE_UNENDED.match(text, found.start()):
             start = found.start()
             break
     at = text.rfind("\n") + 1

@@ -57,8 +57,9 @@ class StreamMask:
 
     def _end(self, text: str) -> int:
         """Where the text can be cut: no finding goes over it, and none ever will."""
-        uncut, unfinished = whole(text, self._secrets)
-        limit = min(unfinished, *(_beginning(secret, text) for secret in self._secrets), len(text))
+        limit = min((_beginning(secret, text) for secret in self._secrets), default=len(text))
+        uncut, unfinished = whole(text, self._secrets, limit)
+        limit = min(unfinished, limit)
         while limit > 0:
             at = _last_end(text, limit)
             over = next((start for start, end in uncut if start < at < end), None)

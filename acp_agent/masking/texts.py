@@ -108,13 +108,17 @@ def filled(text: str, known: Iterable[tuple[int, int]]) -> str:
     return "".join((*parts, text[done:])) if parts else text
 
 
-def whole(text: str, secrets: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+def whole(text: str, secrets: Sequence[str], sure: int) -> tuple[list[tuple[int, int]], int]:
     """The parts of a text that have to be seen together to know what of them is hidden, in order; and where something
-    begins that more text may make one of."""
+    begins that more text may make one of.
+
+    :param sure: from here on it may become one of the secrets, and cannot be read as anything else.
+    """
     from acp_agent.masking.forms import findings, unfinished
 
     known = _joined(_known(text, secrets))
-    return settled(text, known, findings)[1], unfinished(filled(text, known))
+    readable = filled(text, known)
+    return settled(text, known, findings)[1], min(unfinished(readable), unfinished(readable[:sure]))
 
 
 def _known(text: str, secrets: Sequence[str]) -> Iterable[tuple[int, int]]:

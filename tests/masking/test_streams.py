@@ -24,7 +24,8 @@ FRAGMENTS = (
     "'", '"', "GITHUB_TOKEN=abcd1234", "https://", "http://me:pw12@host/a?key=", "/cb?", "&code=a1b2c3", "?", ";", "=",
     ":", "/", "@", "-", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "日本語", "です。", "word", "Of the words ", "x" * 300,
     "*", "***", "eyJhbGciOiJI.eyJzdWIiOiIx.ab", "aXaX", "correct horse ", "first line", "horse", "schlüssel",
-    "ghp_" + "aB3" * 12, "sk-cube-grid",
+    "ghp_" + "aB3" * 12, "sk-cube-grid", "-----BEGIN PRIVATE KEY-----", "\nProc-Type: 4,ENCRYPTED\n",
+    "three words more ", "\nComment: a key of mine\n", "-----", "-----END ",
 )  # fmt: skip
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
 
@@ -57,6 +58,8 @@ def test_no_part_of_a_secret_is_shown_before_it_is_whole(before: str, secret: st
     [
         ("Read the door's key first", "first"),
         ("Read it.\n", ""),
+        ("A -----BEGIN PRIVATE KEY----- line comes first, then the key", "key"),
+        ('if "-----BEGIN PRIVATE KEY-----" in text:\n    load(text) or', "or"),
         ("The phrase is correct horse bat", "correct horse bat"),
         ("the header Authorization: Bearer ", "Authorization: Bearer "),
         ("日本語です", ""),
@@ -75,3 +78,10 @@ def test_a_word_without_an_end_is_not_held_for_ever() -> None:
     shown = "".join(stream.feed("QUJD") for _ in range(MOST_HELD))
     assert len(shown) > 2 * MOST_HELD
     assert shown + stream.flush() == "QUJD" * MOST_HELD
+
+
+@pytest.mark.parametrize("piece", ["-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n" + "A" * 63 + "\n"])
+def test_many_beginnings_of_a_key_take_no_long_time(piece: str) -> None:
+    text, stream = piece * (1_000_000 // len(piece)), StreamMask(["second-value"])
+    shown = "".join([stream.feed(text[at : at + 7]) for at in range(0, len(text), 7)])
+    assert len(shown + stream.flush()) <= len(text)

@@ -146,3 +146,8 @@ def test_an_agent_that_starts_does_not_load_what_finds_secrets_in_texts() -> Non
     code = "import sys, acp_agent.app; print('acp_agent.masking.forms' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert ran.stdout == "False\n"
+
+
+def test_a_line_of_many_names_takes_no_long_time() -> None:
+    for line in ("curl http://x/?" + "a=b?" * 100_000, "x='" + "a=1," * 100_000):
+        assert mask_command(line, []) == line
