@@ -27,7 +27,7 @@ _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Not within a word, but behind a line's end that is written as an escape."""
 _KEYS = re.compile(
     _START + r"(?:"
-    r"(?P<judged>(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd|shp(?:at|ca|pa|ss))[-_]"
+    r"(?P<judged>(?<!sha256=)(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd|shp(?:at|ca|pa|ss))[-_]"
     r"[A-Za-z0-9_-]{16,})"
     r"|AIza[A-Za-z0-9_-]{30,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
     r"|gl(?:pat|dt|rt|ptt|cbt)-(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{30,}"
@@ -37,6 +37,7 @@ _KEYS = re.compile(
     r"|xox[abeoprs]-(?=[A-Za-z-]{0,10}[0-9])[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})",
     re.ASCII,
 )
+_LONG = re.compile(r"[A-Za-z0-9]{16}")
 _BEARER = re.compile(_START + r"bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
 _PRIVATE_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----", re.ASCII)
 _PRIVATE_UNBEGUN = re.compile(r"-----BEGIN [A-Z ]{0,50}-{0,5}\Z", re.ASCII)
@@ -52,7 +53,7 @@ _PRIVATE = re.compile(
     re.ASCII,
 )
 _ADDRESS = re.compile(
-    r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s\"'<>`]+|(?<![^\s\"'(=])/[^\s\"'<>`?(=]{0,2000}\?[^\s\"'<>`]+",
+    r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s\"'<>`]+|(?<![^\s\"'(=\x80-\U0010ffff])/[^\s\"'<>`?(=]{0,2000}\?[^\s\"'<>`]+",
     re.ASCII | re.IGNORECASE,
 )
 _LOGIN = re.compile(
@@ -71,19 +72,23 @@ _X_HEADER = _START + r"x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|passwo
 _SET_COOKIE = _START + rf"set-cookie{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _HEADER = re.compile(
     rf"(?:{_AUTHORIZATION}(?:basic|bearer|digest|token|negotiate|apikey)[ \t]{{1,5}}"
+    rf"|(?P<bare>(?:{_AUTHORIZATION}|{_START}(?:private-token|api-key):[ \t]{{0,5}})(?=[a-z0-9_+/=.-]{{16}}))"
     rf"|{_X_HEADER}(?:{_QUOTE}:[ \t]{{0,5}}{_QUOTE}|:[ \t]{{0,5}})|{_SET_COOKIE}(?=[^\s=;]{{1,100}}=))"
-    r"([^\s\"',;`${}<>()\[\]\x80-\U0010ffff][^\s\"',;`{}\x80-\U0010ffff]*)",
+    r"(?P<value>[^\s\"',;`${}<>()\[\]\x80-\U0010ffff][^\s\"',;`{}\x80-\U0010ffff]*)",
     re.ASCII | re.IGNORECASE,
 )
 _PAIR = r"[^\s=;,\"'`\x80-\U0010ffff]{1,100}=[^\s;\"'`\x80-\U0010ffff]*"
 _COOKIE = r"(?:(?<![a-z0-9-])|(?<=\\[nrt]))cookie" + rf"{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _COOKIES = re.compile(rf"{_COOKIE}({_PAIR}(?:; ?{_PAIR}){{0,50}})", re.ASCII | re.IGNORECASE)
-_HEADERS = ("authorization", "x-", "cookie")
+_HEADERS = ("authorization", "x-", "cookie", "private-token", "api-key")
 _NAME = (
     r"(?:(?<![\w$-])|(?<=\\[nrt]))(?:(?:[A-Z][A-Z0-9]{0,30}_){0,6}"
-    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PAT|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)"
+    r"(?:TOKEN|SECRET|(?:[A-Z]{1,8})?PASSWORD|PASSWD|PASSPHRASE|(?<=_)PWD|PAT"
+    r"|(?:API|ACCESS|SECRET|PRIVATE)_?KEY(?:_[A-Z0-9]{1,10})?|(?<=_)(?:PASS|KEY))"
     r"|--(?:[a-z0-9]{1,30}-){0,6}(?:token|secret|password|passphrase|api-?key|access-key|auth))="
 )
+_WEAK_KEY = re.compile(r"(?!.*(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION)_?KEY).*_KEY")
+"""A variable that may be any key, also one that something is found by."""
 _ASSIGNED = re.compile(
     rf"({_NAME})(?:\"((?:[^\"\\\n]|\\[^\n]){{1,{MOST_QUOTED}}})\"|'([^'\n]{{1,{MOST_QUOTED}}})'"
     rf"|{_QUOTE}?"
@@ -93,7 +98,8 @@ _ASSIGNED = re.compile(
 )
 _UNFINISHED = re.compile(
     rf"(?:{_START}bearer|{_AUTHORIZATION}(?:[a-z]{{1,9}}[ \t]{{0,5}})?|{_START}(?:proxy-)?authorization{_QUOTE}?"
-    rf"|{_X_HEADER}{_QUOTE}?:[ \t]{{0,5}}|{_SET_COOKIE}|{_COOKIE}(?:{_PAIR}; ?){{0,50}})[ \t]{{0,5}}\S*\Z",
+    rf"|{_X_HEADER}{_QUOTE}?:[ \t]{{0,5}}|{_START}(?:private-token|api-key):"
+    rf"|{_SET_COOKIE}|{_COOKIE}(?:{_PAIR}; ?){{0,50}})[ \t]{{0,5}}\S*\Z",
     re.ASCII | re.IGNORECASE,
 )
 _UNQUOTED = re.compile(rf"{_NAME}(?:\"(?:[^\"\\\n]|\\[^\n]){{0,{MOST_QUOTED}}}|'[^'\n]{{0,{MOST_QUOTED}}})\Z", re.ASCII)
@@ -111,18 +117,23 @@ def findings(text: str) -> Iterator[Finding]:
         for found in _ASSIGNED.finditer(text):
             group = found.lastindex or 0
             name = found[1].rstrip("=")
-            yield *found.span(), *_hidden(found, group, is_secret_name(name) and is_given(found[group], name))
+            opens = is_secret_name(name) and is_given(found[group], name)
+            if opens and _WEAK_KEY.fullmatch(name):
+                opens = is_random(found[group]) or is_mixed(found[group])
+            yield *found.span(), *_hidden(found, group, opens)
     lowered = text.lower()
     if any(name in lowered for name in _HEADERS):
         for found in _HEADER.finditer(text):
-            yield *found.span(), *_hidden(found, 1, is_given(found[1], "token"))
+            value = found["value"]
+            opens = is_random(value) or is_mixed(value) if found["bare"] else is_given(value, "token")
+            yield *found.span(), *(found.span("value") if opens else (found.start(), found.start()))
         for found in _COOKIES.finditer(text):
             yield *found.span(), *found.span(1)
     if "bearer" in lowered:
         for found in _BEARER.finditer(text):
             yield *found.span(), *_hidden(found, 1, is_random(found[1]) or is_mixed(found[1]))
     for found in _KEYS.finditer(text):
-        yield *found.span(), *_hidden(found, 0, not found["judged"] or is_random(found[0]))
+        yield *found.span(), *_hidden(found, 0, not found["judged"] or _is_drawn(found[0]))
 
 
 def unfinished(text: str) -> int:
@@ -138,6 +149,11 @@ def unfinished(text: str) -> int:
         if found := form.search(text, at):
             start = min(start, found.start())
     return start
+
+
+def _is_drawn(key: str) -> bool:
+    """Whether it is a key and no name of C, as `sk_ASN1_UTF8STRING_num`."""
+    return is_random(key) and (not key.startswith("sk_") or _LONG.search(key) is not None)
 
 
 def _logins(text: str) -> Iterator[Finding]:

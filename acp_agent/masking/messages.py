@@ -165,7 +165,8 @@ def _under(name: str, way: _Way, item: JsonValue = None) -> _Way:
     """The way to what has this name."""
     # `terminal-auth` and the like describe a way to sign in.
     is_way_in = isinstance(item, dict | list) and said(name).endswith("-auth")
-    if not is_secret_name(name) or is_way_in:
+    is_cut = isinstance(item, list) and counts_tokens(name) and not any(is_random(str(each)) for each in item)
+    if not is_secret_name(name) or is_way_in or is_cut:
         return way
     least = 0 if is_password_name(name) else None if counts_tokens(name) else _SHORTEST_CODE
     return replace(way, hidden=True, least=least, described=isinstance(item, dict))
@@ -176,7 +177,7 @@ def _environment(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:
     inner = replace(way, depth=way.depth + 1)
     if isinstance(item, list):
         return [_variable(each, inner, choices) for each in item]
-    return _value(item, replace(inner, hidden=isinstance(item, dict)), choices)
+    return _value(item, replace(inner, hidden=True, least=0) if isinstance(item, dict) else inner, choices)
 
 
 def _variable(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:

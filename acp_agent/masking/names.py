@@ -8,8 +8,12 @@ _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+
 _PASSWORDS = re.compile(r"secret|passw(?:or)?d|passphrase|passcode|(?:^|-)(?:pwd|pin|otp|cvv)$|-pass$")
 _ANYWHERE = re.compile(r"api-?key|token(?!iz)|credential|authorization|cookie")
 _AT_THE_END = re.compile(
-    r"(?:^|-)(?:auth|bearer|pat|jwt|(?:access|private|signing|encryption|session|master)-?key(?:-id)?)$|-key$"
+    r"(?:^|-)(?:auth|bearer|pat|jwt|(?:access|private|signing|encryption|session|master)-?key(?:-id)?)$|-key(?:-[0-9]{1,3})?$"
 )
+_OPEN_KEYS = re.compile(
+    r"(?:^|-)(?:public|primary|foreign|cache|sort|partition|hash|range|row|map|dict|idempotency)-key$"
+)
+"""What many may know, and what things are found by."""
 _IN_A_QUERY = re.compile(r"(?:^|-)(?:key|sig|signature|code|hmac|sid|session)$")
 _COUNTS = re.compile(
     r"(?:^|-)(?:max|min|input|output|total|used|cached|count|limit|budget)-.*tokens?$"
@@ -47,7 +51,7 @@ def is_secret_name(name: str) -> bool:
     words = said(name)
     if not (_PASSWORDS.search(words) or _ANYWHERE.search(words) or _AT_THE_END.search(words)):
         return False
-    return not (_COUNTS.search(words) or is_about(name))
+    return not (_COUNTS.search(words) or _OPEN_KEYS.search(words) or is_about(name))
 
 
 def is_about(name: str) -> bool:

@@ -39,6 +39,8 @@ ORDINARY = (
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "commit d217132b1bfe8914c114aa00bb11cc22dd33", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==",
     "key;value;token\n1;a;b", "日本語のkeyとtoken: 5", "token: NEWLINE",
+    "PWD=/home/me", "OLDPWD=/home/me", "SORT_KEY=name", "TITLE_KEY=home.title", "sk_ASN1_UTF8STRING_num(a)",
+    "api-key: is a header", "a.py,sha256=r8_aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5,12",
 )  # fmt: skip
 MESSAGES: tuple[Any, ...] = (
     {
@@ -82,6 +84,7 @@ MESSAGES: tuple[Any, ...] = (
     },
     {"headers": [{"name": "Accept", "value": "text/html"}], "responseHeaders": ["ETag: abc"]},
     {"url": "https://a.example/?page=2&code=200", "command": "grep -rn token src", "args": ["--max-tokens", "5"]},
+    {"publicKey": "a", "primaryKey": "id", "cacheKey": "b", "sortKey": "c", "partitionKey": "d", "tokens": ["hello"]},
     {"env": None, "cwd": "/a", "_meta": {"progressToken": "a-1"}, "path": "src/token.py"},
     {"env": "prod", "secretName": "db", "tokenFile": "/run/token", "api_key_env": "OPENAI_API_KEY"},
 )
@@ -117,7 +120,9 @@ PLACES = (
     "x ws://{}@a.example", "https://a.example/a;sid={}", "https://a.example/#id_token={}", "Authorization: Bearer {}",
     "authorization: token {}", '"Authorization": "Basic {}"', "X-Api-Key: {}", "Cookie: lang=en; sid={}",
     "Set-Cookie: sid={}; Path=/", "export GITHUB_TOKEN={}", "API_KEY='{}'", "DB_PASSWORD='correct horse {} staple'",
-    'DB_PASSWORD="it\'s {}" make', "serve --api-key={}", "use bearer {} there",
+    'DB_PASSWORD="it\'s {}" make', "serve --api-key={}", "PGPASSWORD={} psql",
+    "MYSQL_PWD={}", "DB_PASS={}", "OPENAI_KEY={}", "API_KEY_1={}", "OPENAI_API_KEY_PROD={}", "PRIVATE-TOKEN: {}",
+    "> api-key: {}", "Authorization: {}", "use bearer {} there",
     'A\\n\\"Authorization\\": \\"Bearer {}\\"', 'a\\nAPI_KEY=\\"{}\\"\\nB',
     "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
 )  # fmt: skip
@@ -182,6 +187,12 @@ def test_what_a_command_is_given_is_hidden(secret: str, line: str) -> None:
 @settings(max_examples=20)
 def test_what_a_member_says_is_hidden(member: str, secret: str) -> None:
     assert secret not in json.dumps(masked(json.loads(member.replace("§", secret)), []))
+
+
+def test_a_number_in_the_environment_is_hidden_as_its_texts_are() -> None:
+    assert masked({"env": {"PORT": 8080, "A": [1, {"b": 2.5}]}}, []) == {
+        "env": {"PORT": MASK, "A": [MASK, {"b": MASK}]}
+    }
 
 
 def test_the_number_of_a_password_is_hidden_and_a_count_is_not() -> None:
