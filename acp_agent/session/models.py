@@ -127,7 +127,9 @@ class SessionModels:
         basis = self._registry.resolve(name), self.learned(name)
         known = self._used.get(name)
         if known is None or known[0] != basis:
-            known = self._used[name] = basis, self._made(*basis)
+            made = self._made(*basis)
+            # Whoever has begun something with it goes on where nothing of it that counts is another.
+            known = self._used[name] = basis, known[1] if known is not None and known[1] == made else made
         return known[1]
 
     def learned(self, name: str) -> LearnedWindow:
