@@ -97,16 +97,20 @@ async def _draft(task: Task, cut: Cut, window: int) -> Draft:
     )
     parts, left_out = _parts(cut.summarised, room, max(1, min(MAX_CHUNKS, task.calls.left)))
     summary = ""
-    for number, part in enumerate(parts, 1):
-        last = number == len(parts)
-        # A model may write more than it was allowed to; the parts before must not be made worthless by that.
-        so_far = _middle_out(summary, limit * CHARACTERS_PER_TOKEN)
-        summary = await _ask(task, request, _part_prompt(prompt, so_far, part, number, len(parts)), shown=last)
+
+    async def write() -> str:
+        nonlocal summary
+        for number, part in enumerate(parts, 1):
+            last = number == len(parts)
+            # A model may write more than it was allowed to; the parts before must not be made worthless by that.
+            so_far = _middle_out(summary, limit * CHARACTERS_PER_TOKEN)
+            summary = await _ask(task, request, _part_prompt(prompt, so_far, part, number, len(parts)), shown=last)
+        return summary
 
     async def mend(correction: str) -> str:
         return await _ask(task, request, f"{prompt}\n\n# The summary\n\n{summary}\n\n{correction}", shown=False)
 
-    verified = await verify(task.state, task.policy, summary, mend)
+    verified = await verify(task.state, task.policy, write, mend)
     notes = [f"summarised in {len(parts)} parts"]
     if left_out:
         notes.append("the oldest part was too long for a summary and is in the facts alone")

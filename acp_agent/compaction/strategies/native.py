@@ -42,11 +42,11 @@ class NativeStrategy:
         )
         if compacted.block.text.strip():
 
-            async def keep(_: str) -> str:
+            async def written(_: str = "") -> str:
                 # The provider's block says what it says; only the text beside it could be mended.
-                return compacted.block.text
+                return compacted.block.text.strip()
 
-            verified = await verify(task.state, task.policy, compacted.block.text.strip(), keep)
+            verified = await verify(task.state, task.policy, written, written)
             draft = Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
         else:
             summary = await SummaryStrategy().draft(task)

@@ -50,8 +50,7 @@ class SummaryStrategy:
         text = summary_request(task.policy.prompt, first_kept, cut.summarised)
         asked = UserMessage(new_id("msg"), (text,))
         dialogue = _Dialogue(task, (*task.state.request.messages, asked), estimate_message(asked))
-        summary = await dialogue.ask()
-        verified = await verify(task.state, task.policy, summary, dialogue.mend)
+        verified = await verify(task.state, task.policy, dialogue.ask, dialogue.mend)
         return Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
 
 
