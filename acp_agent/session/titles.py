@@ -51,12 +51,12 @@ def _words(part: UserPart) -> str:
         case ResourceLink():
             return part.title or part.name
         case Resource():
-            return _name(part.uri)
+            return name_of(part.uri)
         case _:
             return ""
 
 
-def _name(uri: str) -> str:
+def name_of(uri: str) -> str:
     """What a file is called whose address this is."""
     from urllib.parse import unquote, urlsplit
 

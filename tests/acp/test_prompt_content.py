@@ -57,6 +57,24 @@ async def test_links_files_and_pictures_reach_the_model_and_come_back_with_load(
             assert shown[5]["uri"] == BLOCKS[3]["uri"]
 
 
+async def test_bytes_that_an_editor_took_for_text_reach_the_model_as_a_link(tmp_path: Path) -> None:
+    bytes_as_text = base64.b64decode(PNG).decode(errors="replace")
+    uri = "file:///shop/a%20b.png"
+    picture = {"type": "resource", "resource": {"uri": uri, "text": bytes_as_text, "mimeType": "image/png"}}
+    odd = {"type": "resource", "resource": {"uri": "file:///shop/odd.txt", "text": "nul \0", "mimeType": "text/plain"}}
+    async with stage(tmp_path, Reply("I see."), editor=TOAD, dialect="anthropic") as it:
+        assert await it.prompt([text("What is on @a b.png?"), picture, odd]) == {"stopReason": "end_turn"}
+        words = str(it.server.calls[0].body["messages"][-1]["content"])
+        assert "[link: a b.png | file:///shop/a%20b.png | image/png]" in words
+        assert "IHDR" not in words
+        assert "nul " in words
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            shown = [update["content"] for update in later.agent.updates(kind="user_message_chunk")]
+            assert [block["type"] for block in shown] == ["text", "resource_link", "resource"]
+            assert shown[1]["uri"] == uri
+
+
 @pytest.mark.parametrize("blocks", [BLOCKS[:1], BLOCKS], ids=["one mention", "all kinds"])
 async def test_a_slash_command_is_understood_with_other_blocks_behind_it(
     tmp_path: Path, blocks: list[dict[str, Any]]

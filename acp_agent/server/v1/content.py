@@ -22,10 +22,12 @@ from acp_agent.llm.attached import media_type
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1 import content
 from acp_agent.server.bounds import MAX_DATA, cut
+from acp_agent.session.titles import name_of
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import ContentBlock
 
+_NUL, _REPLACED = "\0", "\ufffd"
 _SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
 
 
@@ -50,6 +52,9 @@ def _part(block: ContentBlock) -> UserPart:
         case v1.ResourceLink():
             return ResourceLink(block.uri, block.name, block.mime_type, block.description, block.size, block.title)
         case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
+            if _NUL in resource.text and _REPLACED in resource.text:
+                # Bytes that an editor took for text: nobody can read them, and they may fill the window. The tools can.
+                return ResourceLink(resource.uri, name_of(resource.uri), resource.mime_type)
             return Resource(resource.uri, text=resource.text, mime_type=resource.mime_type)
         case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
             return Resource(resource.uri, blob=plain(resource.blob), mime_type=resource.mime_type)
