@@ -52,6 +52,41 @@ async def test_an_unsaved_buffer_wins_and_an_edit_goes_through_the_editor(tmp_pa
         assert [call["status"] for call in it.calls()] == ["completed"] * 3
 
 
+@pytest.mark.parametrize("editor", [TOAD, ZED, BARE], ids=["loses them", "keeps them", "disk"])
+async def test_an_edit_keeps_the_line_ends_of_a_file_whatever_the_editor_makes_of_them(
+    tmp_path: Path, editor: Editor
+) -> None:
+    again = ToolCall("edit", {"path": "a.txt", "edits": [{"old_text": "2\n", "new_text": "2\n2.5\n"}]})
+    whole = ToolCall("write", {"path": "a.txt", "content": "whole\nnew\n"})
+    async with stage(tmp_path, *turn(READ, edit("two", "2"), again, whole), editor=editor, mode="accept-edits") as it:
+        path = it.folder / "a.txt"
+        path.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [call["status"] for call in it.calls()] == ["completed"] * 4
+        assert path.read_bytes() == b"whole\r\nnew\r\n"
+
+
+async def test_a_file_whose_bytes_the_editor_drops_is_not_edited(tmp_path: Path) -> None:
+    whole = ToolCall("write", {"path": "a.txt", "content": "whole\n"})
+    async with stage(tmp_path, *turn(READ, edit("two", "2"), whole), editor=TOAD, mode="accept-edits") as it:
+        path = it.folder / "a.txt"
+        path.write_bytes(before := b"gr\xfcn\r\ntwo\r\n")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [call["status"] for call in it.calls()] == ["failed"] * 3
+        assert "not UTF-8" in returned(it)[0]
+        assert path.read_bytes() == before
+
+
+async def test_a_file_in_another_encoding_is_edited_through_an_editor_that_knows_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2")), mode="accept-edits") as it:
+        path = it.folder / "a.txt"
+        path.write_bytes("grün\ntwo\n".encode("latin-1"))
+        it.agent.desk.unsaved[str(path)] = "grün\ntwo\n"
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert "grün" in returned(it)[0]
+        assert it.agent.desk.writes == [(str(path), "grün\n2\n")]
+
+
 def answering(answer: Any) -> Handler:
     async def handler(params: Mapping[str, Any]) -> Any:
         if isinstance(answer, AgentError):

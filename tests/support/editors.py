@@ -25,6 +25,7 @@ class Editor:
     :ivar says_capabilities: False leaves `clientCapabilities` out of `initialize`.
     :ivar missing_file_is_empty: reading a file that does not exist gives "" instead of error -32002.
     :ivar write_result: what `fs/write_text_file` is answered with: `{}` or None.
+    :ivar loses: reads files with line ends made plain and without the bytes that are no UTF-8, and writes as it reads.
     :ivar kill_fails: `terminal/kill` is answered with an error.
     :ivar refuses: kinds of `session/update` that are answered with an error whose id is null.
     :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and `resume`.
@@ -37,6 +38,7 @@ class Editor:
     says_capabilities: bool = True
     missing_file_is_empty: bool = False
     write_result: Mapping[str, Any] | None = field(default_factory=dict[str, Any])
+    loses: bool = False
     kill_fails: bool = False
     refuses: frozenset[str] = frozenset()
     sends_mcp_servers: bool = True
@@ -89,6 +91,7 @@ TOAD = Editor(
     terminal=True,
     missing_file_is_empty=True,
     write_result=None,
+    loses=True,
     kill_fails=True,
     refuses=frozenset(
         {"config_option_update", "session_info_update", "compaction_update", "compaction_summary_chunk", "notice"}

@@ -168,7 +168,7 @@ class Desk:
         path = str(params["path"])
         self.reads.append(path)
         try:
-            text = self.unsaved[path] if path in self.unsaved else Path(path).read_bytes().decode()
+            text = self.unsaved[path] if path in self.unsaved else self._text(Path(path))
         except (FileNotFoundError, NotADirectoryError):
             if self.editor.missing_file_is_empty:
                 return {"content": ""}
@@ -181,6 +181,9 @@ class Desk:
             lines = text.splitlines(keepends=True)
             text = "".join(lines[first : None if limit is None else first + limit])
         return {"content": text}
+
+    def _text(self, path: Path) -> str:
+        return path.read_text("utf-8", errors="ignore") if self.editor.loses else path.read_bytes().decode()
 
     async def write(self, params: Params) -> Any:
         path = Path(params["path"])

@@ -15,6 +15,7 @@ from acp_agent.errors import AgentError, ToolError
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import methods, requests
+from acp_agent.server.v1 import losses
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.tools.local_files import LocalFiles
 from acp_agent.tools.text import one_line
@@ -83,6 +84,8 @@ class EditorFiles:
         if not text and not await anyio.Path(path).exists():
             # Several editors answer with an empty text for a file that does not exist.
             raise FileNotFoundError(str(path))
+        if await anyio.to_thread.run_sync(losses.lost_bytes, path, text):
+            return await self._local.read_text(path)  # which says what is wrong with it
         return text
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
@@ -90,7 +93,8 @@ class EditorFiles:
 
         Where the editor refuses, its user may have said no there, so that the file is left alone. Outside the session's
         directories the user was asked by us, and editors refuse those for not being in their project: then the disk.
-        So is what the editor did not read: whatever is not saved there stays in its buffer.
+        So is what the editor did not read: whatever is not saved there stays in its buffer. The CRLF of a file are put
+        back on the disk where the editor was shown to lose them.
         """
         if not self._capabilities.write_text_file or path in self._unheard:
             await self._local.write_text(path, text, outside=outside)
@@ -103,11 +107,14 @@ class EditorFiles:
         made: list[Path] = []
         try:
             made = await anyio.to_thread.run_sync(_make_folder, path.parent)
+            crlf = await anyio.to_thread.run_sync(losses.has_crlf, path)
             await self._peer.request(
                 methods.FS_WRITE_TEXT_FILE,
                 requests.write_text_file(self._session_id, str(path), text),
                 timeout=WRITE_SECONDS,
             )
+            if crlf and await anyio.to_thread.run_sync(losses.lost_crlf, path, text):
+                await self._local.write_text(path, losses.with_crlf(text), outside=outside)
         except TimeoutError as error:
             raise ToolError(
                 f"The editor did not answer within {WRITE_SECONDS:.0f} s whether it wrote {path}. Read the file before "
