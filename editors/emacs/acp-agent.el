@@ -1,5 +1,5 @@
 ;;; acp-agent.el --- acp-agent in agent-shell  -*- lexical-binding: t; -*-
-;; For agent-shell 0.60.1 or newer: load it after agent-shell, then M-x agent-shell-acp-agent.
+;; For agent-shell 0.60.2 or newer: load it after agent-shell, then M-x agent-shell-acp-agent.
 
 (defun agent-shell-acp-agent-make-config ()
   "Make the entry for acp-agent, as `agent-shell-agent-configs' takes it."
