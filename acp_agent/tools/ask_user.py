@@ -177,7 +177,7 @@ def _form(asked: Sequence[_Question]) -> Form:
         kind = "choices" if each.multiple else "choice"
         fields.append(FormField(name, kind, title, choices=choices, required=not each.own_words))
         if each.own_words:
-            other = FormField(f"{name}{_OTHER}", "text", "In other words", required=False)
+            other = FormField(f"{name}{_OTHER}", "text", "In other words", required=False, instead_of=name)
             fields.append(other)
     message = clean(asked[0].question) if len(asked) == 1 else f"The agent has {counted(len(asked), 'question')}."
     return Form(message, tuple(fields))

@@ -42,6 +42,7 @@ class FormField:
 
     :ivar choices: of a `choice` or `choices`.
     :ivar limits: further JSON Schema keywords of its kind, such as `minLength`.
+    :ivar instead_of: name of the choice that this text is another answer to; empty where it is a question of its own.
     """
 
     name: str
@@ -52,6 +53,7 @@ class FormField:
     required: bool = True
     default: Value | None = None
     limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    instead_of: str = ""
 
 
 @frozen

@@ -53,6 +53,10 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         assert second["requestedSchema"]["required"] == ["answer_2", "answer_3"]
         fields = second["requestedSchema"]["properties"]
         assert [field["type"] for field in fields.values()] == ["string", "string", "array", "string"]
+        # Editors that know this show the text as one more option of its question.
+        other_answer = {"questionId": "answer_1", "isCustomAnswer": True}
+        assert fields["answer_1_other"]["_meta"] == {"_askUserQuestionCustomAnswer": other_answer}
+        assert [name for name, field in fields.items() if "_meta" in field] == ["answer_1_other"]
         # What has to be answered with a text cannot be left empty.
         assert ["minLength" in field for field in fields.values()] == [False, False, False, True]
         told = [result.text for result in results(it.server.calls[1].body)]

@@ -200,6 +200,7 @@ def form_field(
     default: JsonValue = None,
     choices: Sequence[JsonObject] = (),
     limits: Mapping[str, JsonValue] | None = None,
+    meta: JsonObject | None = None,
 ) -> JsonObject:
     """The schema of one property of a form's answer.
 
@@ -207,7 +208,8 @@ def form_field(
     :param choices: made by `form_choice`.
     :param limits: further keywords of this kind, such as `minLength`.
     """
-    field: JsonObject = {"type": kind, **given(title=title, description=description, default=default), **(limits or {})}
+    said = given(title=title, description=description, default=default, _meta=meta)
+    field: JsonObject = {"type": kind, **said, **(limits or {})}
     if kind == "array":
         return {**field, "items": {"anyOf": [*choices]}}
     return {**field, "oneOf": [*choices]} if choices else field

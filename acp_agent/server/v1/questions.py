@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from acp_agent.tools.forms import Asking, Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer
 
 _YES: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
+_OTHER_ANSWER = "_askUserQuestionCustomAnswer"
+"""By which editors know a text as another answer to a choice, whichever agent asks: then they show the two as one."""
 _log = logging.getLogger(__name__)
 
 
@@ -185,4 +187,5 @@ def _field(asked: FormField) -> JsonObject:
         default=default,
         choices=choices,
         limits=limits,
+        meta={_OTHER_ANSWER: {"questionId": asked.instead_of, "isCustomAnswer": True}} if asked.instead_of else None,
     )
