@@ -159,7 +159,7 @@ class Face(ABC):
         self,
         call: Call,
         session_id: str,
-        parts: tuple[UserPart, ...],
+        said: Callable[[Session], tuple[UserPart, ...]],
         trace: Mapping[str, str],
         *,
         provisional: bool = False,
@@ -169,7 +169,7 @@ class Face(ABC):
         the request is answered, as with `session/cancel`."""
 
         def submit(session: Session) -> Ticket:
-            ticket = session.submit(parts, trace, provisional=provisional)
+            ticket = session.submit(said(session), trace, provisional=provisional)
 
             def withdraw() -> None:
                 if session.withdraw(ticket):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 
+_TAGGED = re.compile(r"\s*<([A-Za-z_-]+)>.*</\1>\s*", re.DOTALL)
 MAX_LENGTH = 60
 MAX_GIVEN = 200
 """Of a title that a person gives: they know what fits their list."""
@@ -18,8 +20,13 @@ def title_of(parts: Sequence[UserPart]) -> str | None:
 
 
 def words_of(parts: Sequence[UserPart]) -> str:
-    """The words of a prompt, with the names of the files that it links or brings."""
-    return " ".join(_words(part) for part in parts)
+    """The words of a prompt, with the names of the files that it links or brings.
+
+    Editors put what nobody typed into tags, in a text of its own: the system, the selection. It counts where there is
+    nothing else.
+    """
+    typed = [part for part in parts if not (isinstance(part, Text) and _TAGGED.fullmatch(part.text))]
+    return " ".join(_words(part) for part in typed or parts)
 
 
 def given_title(title: str) -> str:

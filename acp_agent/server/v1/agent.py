@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from acp_agent.config.settings import McpServer
+from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.router import Call, Router
@@ -18,6 +19,7 @@ from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.content import parts_from_blocks
 from acp_agent.server.v1.presenter import config_options
+from acp_agent.server.v1.repeating import said_now
 from acp_agent.session.client import SessionClient
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE, OFF, ON
@@ -133,7 +135,11 @@ class Agent(Managing):
     def _prompt(self, call: Call, traced: Traced[PromptRequest | Prompt]) -> Awaitable[JsonValue]:
         params = traced.params
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
-        submitted = self._submitted(call, params.session_id, parts, traced.trace)
+
+        def said(session: Session) -> tuple[UserPart, ...]:
+            return said_now(parts, begun=session.host.context.title is not None)
+
+        submitted = self._submitted(call, params.session_id, said, traced.trace)
 
         async def wait() -> JsonValue:
             stop = await (await submitted).wait()

@@ -157,7 +157,7 @@ class Agent(Managing):
         if not says_anything(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
 
-        submitted = self._submitted(call, params.session_id, parts, traced.trace, provisional=True)
+        submitted = self._submitted(call, params.session_id, lambda _: parts, traced.trace, provisional=True)
 
         async def wait() -> JsonValue:
             message_id = await (await submitted).taken()
