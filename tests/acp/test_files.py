@@ -15,7 +15,7 @@ from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from support.client import AgentError
-from support.editors import BARE, CODECOMPANION, TOAD, ZED, Editor
+from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED, Editor
 from support.replies import Reply, ToolCall
 from support.serving import Handler
 from support.stage import Stage, results, stage
@@ -85,6 +85,23 @@ async def test_a_file_in_another_encoding_is_edited_through_an_editor_that_knows
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert "grün" in returned(it)[0]
         assert it.agent.desk.writes == [(str(path), "grün\n2\n")]
+
+
+async def test_an_editor_that_gives_a_file_without_its_last_newline_takes_none_from_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("two", "2")), editor=AVANTE) as it:
+        path = it.folder / "a.txt"
+        it.agent.desk.unsaved[str(path)] = "one\ntwo\nthree"
+        await it.prompt()
+        assert it.agent.desk.writes == [(str(path), "one\n2\nthree\n")]
+        assert path.read_text() == "one\n2\nthree\n"
+
+
+async def test_a_last_newline_that_was_taken_away_in_the_editor_beside_a_change_stays_away(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ, edit("zwei", "2")), editor=AVANTE) as it:
+        path = it.folder / "a.txt"
+        it.agent.desk.unsaved[str(path)] = "one\nzwei"
+        await it.prompt()
+        assert it.agent.desk.writes == [(str(path), "one\n2")]
 
 
 def answering(answer: Any) -> Handler:

@@ -86,7 +86,7 @@ class EditorFiles:
             raise FileNotFoundError(str(path))
         if await anyio.to_thread.run_sync(losses.lost_bytes, path, text):
             return await self._local.read_text(path)  # which says what is wrong with it
-        return text
+        return await anyio.to_thread.run_sync(losses.with_last_newline, path, text)
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
         """Write through the editor, so that an open buffer and its undo history stay right.

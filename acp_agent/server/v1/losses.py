@@ -1,6 +1,7 @@
-"""What of a file on the disk an editor loses that reads it as UTF-8 and nothing else, with line ends made plain.
+"""What of a file on the disk an editor loses: one that reads it as UTF-8 and nothing else, with line ends made plain,
+or gives it as lines.
 
-Such an editor has no buffers that remember how the file was, so that an edit would write it without what was lost.
+Such an editor writes what it gets, so that an edit would write the file without what was lost.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ def lost_bytes(path: Path, text: str) -> bool:
     except UnicodeDecodeError:
         return _REPLACED in text or _plain(text) == _plain(data.decode(errors="ignore"))
     return False
+
+
+def with_last_newline(path: Path, text: str) -> str:
+    """The text with the newline at its end that the file has, where it differs from the file in that alone.
+
+    :param text: the file, as the editor gave it.
+    """
+    if not text or text.endswith("\n") or _plain(_data(path).decode(errors="replace")) != _plain(text) + "\n":
+        return text
+    return text + ("\r\n" if "\r\n" in text else "\n")
 
 
 def has_crlf(path: Path) -> bool:
