@@ -60,6 +60,8 @@ async def test_a_summary_streams_and_takes_the_place_of_the_conversation(tmp_pat
         used = [update["used"] for update in agent.updates(kind="usage_update")]
         assert used[-2] == 4200
         assert 0 < used[-1] < used[-2]
+        if title := compaction.lines[-1].update.get("title"):  # CodeCompanion shows no more than this, up to a colon
+            assert title == f"Compact conversation ({used[-2]:,} → {used[-1]:,} tokens)"
 
         await agent.prompt(session, "Go on.")
         live, summarised, after = (call.body for call in server.calls[1:])

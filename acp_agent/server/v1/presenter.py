@@ -311,7 +311,8 @@ def _text(text: str) -> list[JsonObject]:
 def _compaction_title(update: CompactionFinished) -> str:
     if update.tokens_before is None or update.tokens_after is None:
         return COMPACTION_TITLE
-    return f"{COMPACTION_TITLE}: {update.tokens_before:,} → {update.tokens_after:,} tokens"
+    # In brackets: CodeCompanion shows a title up to its colon.
+    return f"{COMPACTION_TITLE} ({update.tokens_before:,} → {update.tokens_after:,} tokens)"
 
 
 def _token_meta(update: CompactionFinished) -> JsonObject:
