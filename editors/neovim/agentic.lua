@@ -6,6 +6,7 @@ require("agentic").setup({
       name = "acp-agent",
       command = "/path/to/acp-agent",
       args = {},
+      reconnect = true,
       env = { HOME = os.getenv("HOME"), LANG = "C.UTF-8", ANTHROPIC_API_KEY = os.getenv("ANTHROPIC_API_KEY") },
     },
   },

@@ -9,13 +9,15 @@ require("codecompanion").setup({
           formatted_name = "acp-agent",
           type = "acp",
           roles = { llm = "assistant", user = "user" },
-          opts = { vision = true },
+          -- What a call came to stands behind it; of a compaction, the tokens and what it cost.
+          opts = { vision = true, verbose_output = true },
           commands = { default = { "/path/to/acp-agent" } },
           defaults = { mcpServers = {}, timeout = 20000 },
           env = {},
           parameters = {
             protocolVersion = 1,
-            clientCapabilities = { fs = { readTextFile = true, writeTextFile = true } },
+            -- CodeCompanion would read the disk all the same, and write over what is unsaved, with an empty line behind it.
+            clientCapabilities = { fs = { readTextFile = false, writeTextFile = false } },
             clientInfo = { name = "CodeCompanion.nvim", version = "1.0.0" },
           },
           handlers = {

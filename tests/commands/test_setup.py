@@ -197,6 +197,19 @@ async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(
     assert PLACEHOLDER not in ran.out
 
 
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("codecompanion", "fs = { readTextFile = false, writeTextFile = false }"),  # it writes over unsaved buffers
+        ("avante", "auto_approve_tool_permissions = false"),  # else it allows every call itself
+        ("avante", '{ name = "compact", '),  # else the command is its own
+        ("agentic", "reconnect = true"),  # else it waits for ever for an agent that has ended
+    ],
+)
+def test_a_plugin_is_told_what_it_gets_wrong_by_itself(name: str, setting: str) -> None:
+    assert setting in sample(f"neovim/{name}.lua", "/bin/acp-agent")
+
+
 async def test_a_plugin_of_an_editor_that_has_none_is_refused(tmp_path: Path) -> None:
     ran = await run_command(tmp_path, "setup", "zed", "--plugin", "avante", "--yes", env={"HOME": str(tmp_path)})
     assert (ran.code, ran.out) == (1, "")
