@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -19,6 +18,7 @@ from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settin
 from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
+from acp_agent.importing import give_up
 from acp_agent.jsonrpc.stdio import Transport, claim_stdio
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
@@ -207,7 +207,12 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     start_logging_at_home(env)
     transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
     async with sessions_database(env) as database, anyio.create_task_group() as tasks:
-        client = connection(transport, database, env, handshake, database.hurry)
+
+        def at_the_end() -> None:
+            database.hurry()
+            give_up()
+
+        client = connection(transport, database, env, handshake, at_the_end)
         tasks.start_soon(_close_on_signal, client)
         await client.run()
         tasks.cancel_scope.cancel()
@@ -240,8 +245,6 @@ class SessionsDatabase:
     def hurry(self) -> None:
         """Have everything end soon, since the process does."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        if not any(isinstance(finder, _NothingMore) for finder in sys.meta_path):
-            sys.meta_path.insert(0, _NothingMore())
         if self._store is not None:
             self._store.hurry()
 
@@ -276,7 +279,7 @@ def connection(
 
     :param env: environment variables.
     :param handshake: what became of the first line, where somebody has read it already.
-    :param at_the_end: called as soon as the client has gone.
+    :param at_the_end: called as soon as the client has gone and its work has been cancelled.
     """
 
     built: list[Services] = []
@@ -302,16 +305,6 @@ def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
     except ConfigError:
         do_not_log()
         return None
-
-
-class _NothingMore:
-    """Keeps other threads from loading modules, once the editor has gone: one that loads an SDK, a thousand of them,
-    would hold the interpreter again and again while the sessions are being closed. A codec is small, and without it a
-    text would be taken for damaged."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if not name.startswith("encodings.") and threading.current_thread() is not threading.main_thread():
-            raise ImportError(f"{name} is not loaded any more: the agent is ending", name=name)
 
 
 async def _close_on_signal(client: Connection) -> None:

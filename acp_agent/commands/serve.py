@@ -14,6 +14,7 @@ from acp_agent.commands.addresses import Address
 from acp_agent.commands.terminal import aside
 from acp_agent.commands.tokens import VARIABLE, read_token
 from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.importing import give_up
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
 from acp_agent.server.web.clients import Clients
@@ -62,8 +63,12 @@ async def run(arguments: argparse.Namespace) -> int:
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as serving:
 
+                def at_the_end() -> None:
+                    if ended.is_set():  # and not only this client's end
+                        give_up()
+
                 def begin(transport: Transport) -> Connection:
-                    return connection(transport, database, env)
+                    return connection(transport, database, env, at_the_end=at_the_end)
 
                 async def listen() -> None:
                     await serve_http(listening, endpoint, guests, closed.wait)

@@ -15,8 +15,11 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from acp_agent.importing import given_up_at_the_end
+
 
 @cache
+@given_up_at_the_end()
 def prepare(sdk: str) -> None:
     """Import what both SDKs stand on, which takes little memory, and make one ready to be loaded. Run it in a thread.
 
@@ -40,8 +43,8 @@ def prepare(sdk: str) -> None:
 
 @contextmanager
 def loading() -> Generator[None]:
-    """Around the import of an SDK: no garbage is collected meanwhile, and what is there afterwards is left out of every
-    later collection.
+    """Around the import of an SDK, in a thread: no garbage is collected meanwhile, and what is there afterwards is left
+    out of every later collection. The end of the process does not wait for it.
 
     An SDK is a hundred thousand objects that stay. To look through them again and again is a fifth of its import, and
     one look through all of them, in some later turn, stops the turn for 0.1 s.
@@ -49,7 +52,8 @@ def loading() -> Generator[None]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with given_up_at_the_end():
+            yield
     finally:
         gc.freeze()
         if collects:

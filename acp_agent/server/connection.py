@@ -23,7 +23,7 @@ class Connection:
     :param services: opens what sessions need, with the first request that needs one; called again where it raised.
     :param versions: tells which versions of the protocol are spoken.
     :param handshake: what became of the first line, where somebody has read it already.
-    :param at_the_end: called as soon as the client has gone.
+    :param at_the_end: called as soon as the client has gone and its work has been cancelled.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Connection:
                     await self._peer.run()
                     tasks.cancel_scope.cancel()
             finally:
-                self._gone()
                 self._sessions.cancel_scope.cancel()
+                self._gone()
 
     def close(self) -> None:
         """End it as if the client had gone."""
@@ -67,8 +67,8 @@ class Connection:
     async def _end_the_turns(self) -> None:
         """While the client is given a moment to read what is left."""
         await self._peer.ended.wait()
-        self._gone()
         self._agent.disconnected()
+        self._gone()
 
     def _gone(self) -> None:
         if self._at_the_end is not None:

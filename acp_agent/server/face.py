@@ -16,6 +16,7 @@ import anyio.to_thread
 from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError, SessionNotFoundError
 from acp_agent.frozen import frozen
+from acp_agent.importing import given_up_at_the_end
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -233,6 +234,7 @@ class Face(ABC):
     def _to_load(self, method: str) -> Callable[[], None] | None:
         """What makes the model of a method's params ready for use; None where it is."""
 
+        @given_up_at_the_end()
         def load() -> None:
             self._params_model(method).model_rebuild()
             self._loaded.add(method)

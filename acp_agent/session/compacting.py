@@ -139,7 +139,7 @@ class Compactor:
 
     async def _run(self, order: Order, calls: ModelCalls) -> CompactedState | None:
         # Loaded with the first compaction, while a turn may be going on.
-        await to_thread.run_sync(lambda: self.service.strategies)
+        await to_thread.run_sync(lambda: self.service.strategies, abandon_on_cancel=True)
         return await self.service(
             order.state,
             order.policy,

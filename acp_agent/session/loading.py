@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from acp_agent.importing import given_up_at_the_end
 from acp_agent.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _load_for_a_turn(tools: ToolRegistry, load_provider: Callable[[], None]) -> 
     :param tools: those whose schemas a request holds.
     :param load_provider: loads the adapter of the model that will be asked.
     """
-    with _one_at_a_time:
+    with _one_at_a_time, given_up_at_the_end():
         import_module("acp_agent.masking.forms")  # what is logged of a turn is searched with it
         import_module("acp_agent.session.compaction")
         from acp_agent.session.hooking import load_modules

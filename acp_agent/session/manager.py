@@ -17,6 +17,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import SessionClosedError, SessionConflictError
+from acp_agent.importing import GivenUpError
 from acp_agent.session.accounts import Accounts
 from acp_agent.session.client import SessionClient
 from acp_agent.session.directories import existing_directories, named_directories
@@ -309,6 +310,8 @@ async def _prewarm(session: Session) -> None:
     try:
         await session.host.loading.prewarm()
         await session.host.hooks.start()
+    except GivenUpError:
+        pass  # the process ends
     except Exception:
         # The prompt that needs it will say what is wrong, to somebody who can read it.
         _log.exception("could not prepare the model of %s", session.session_id)

@@ -22,6 +22,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.frozen import frozen
+from acp_agent.importing import given_up_at_the_end
 from acp_agent.logfile import log_failure
 from acp_agent.masking.texts import mask
 from acp_agent.tools.mcp_channel import McpChannel
@@ -316,6 +317,7 @@ class SessionServer:
         return mask(text, secrets(self._server, self._place.env))
 
 
+@given_up_at_the_end()
 def _load() -> None:
     importlib.import_module("acp_agent.tools.mcp")
 

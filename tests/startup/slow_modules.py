@@ -1,4 +1,5 @@
-"""An agent in which the import of a module takes for ever, as on a disk that does not answer."""
+"""An agent in which the import of a module takes for ever, as on a disk that does not answer, or since it imports more
+and more others."""
 
 from __future__ import annotations
 
@@ -26,16 +27,47 @@ sys.meta_path.insert(0, Endless())
 """
 
 
+GROWING = """
+import importlib, importlib.machinery, itertools, pathlib, sys
+
+class Growing:
+    def find_spec(self, name, path=None, target=None):
+        found = name == {module!r} or name.startswith("part_of_what_grows_")
+        return importlib.machinery.ModuleSpec(name, self) if found else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        if module.__name__ == {module!r}:
+            for number in itertools.count():
+                importlib.import_module(f"part_of_what_grows_{{number}}")
+                if not number:
+                    pathlib.Path(__file__).with_name("began").write_text("yes")
+
+sys.meta_path.insert(0, Growing())
+"""
+
+
+def growing(tmp_path: Path, module: str) -> Path:
+    """A folder for PYTHONPATH with which a module imports one small module after the other, without end."""
+    return _slow(tmp_path, GROWING.format(module=module))
+
+
 def hanging(tmp_path: Path, module: str) -> Path:
     """A folder for PYTHONPATH with which the import of a module takes for ever."""
-    slow = tmp_path / "slow"
-    slow.mkdir()
-    (slow / "sitecustomize.py").write_text(ENDLESS.format(module=module))
-    os.mkfifo(slow / "began")
-    return slow
+    return _slow(tmp_path, ENDLESS.format(module=module))
 
 
 async def begun(slow: Path) -> None:
     """Wait for that import."""
     with anyio.fail_after(20):
         await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+
+
+def _slow(tmp_path: Path, program: str) -> Path:
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(program)
+    os.mkfifo(slow / "began")
+    return slow

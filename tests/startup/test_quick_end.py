@@ -7,14 +7,20 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from startup.slow_modules import begun, hanging
-from support.client import ROOT, connected_agent
+from startup.slow_modules import begun, growing, hanging
+from support.client import ROOT, AgentProcess, connected_agent
+from support.editors import BARE
+from support.models import Reply, model_server
+from support.remote import serving
+from support.stage import PATIENCE
 from support.terminal import run_command
 
 SLOW = """
@@ -23,6 +29,20 @@ import pathlib, threading
 pathlib.Path(__file__).with_name("began").write_text("yes")
 threading.Event().wait()
 """
+LEAVING = """
+from pathlib import Path
+
+from acp_agent.hooks import hook
+
+
+@hook("session_end")
+def leave(event, services):
+    import colorsys
+
+    assert colorsys
+    Path(__file__).with_name("left").write_text(event.reason)
+"""
+STRATEGIES = "acp_agent.compaction.strategies.native"
 MODULES = {"recipes": "yaml", "the params of a prompt": "pydantic.alias_generators", "an SDK's ground": "httpx2"}
 
 
@@ -36,6 +56,61 @@ async def test_the_end_does_not_wait_for_a_module_that_is_being_loaded(tmp_path:
         await begun(slow)
         await agent.close_stdin()
         assert await agent.wait_exit() == 0
+
+
+GROW = {"recipes": "yaml", "an SDK's ground": "httpx2", "an SDK": "openai", "strategies": STRATEGIES}
+
+
+@pytest.mark.parametrize("scheme", ["stdio", "ws"])
+@pytest.mark.parametrize("module", GROW.values(), ids=GROW)
+async def test_what_is_loaded_while_the_agent_ends_is_given_up_without_a_word(
+    tmp_path: Path, module: str, scheme: str
+) -> None:
+    slow = growing(tmp_path, module)
+    home = tmp_path / "home"
+
+    async def talk(agent: AgentProcess, end: Callable[[], Awaitable[None]]) -> None:
+        session = await agent.new_session(tmp_path)
+        if module == STRATEGIES:
+            await agent.prompt(session, "Hello", PATIENCE)
+        if module in (STRATEGIES, "openai"):
+            await agent.start_prompt(session, "/compact" if module == STRATEGIES else "Hello")
+        await begun(slow)
+        await end()
+        await agent.wait_exit()
+        agent.problems.clear()
+
+    async with model_server([Reply("Hi.")] * 2, "openai") as server:
+        env = {**server.env(), "PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}
+        if scheme == "stdio":
+            async with connected_agent(home=home, env=env, laws=False) as agent:
+                await talk(agent, agent.close_stdin)
+        else:
+            editor: dict[str, Any] = {"home": tmp_path / "editor", "laws": False, "capabilities": BARE}
+            async with serving(home, env=env) as served:
+
+                async def end() -> None:
+                    served.terminate()
+
+                async with connected_agent(argv=served.argv(scheme), **editor) as agent:
+                    await talk(agent, end)
+    for log in (home / "state" / "logs").iterdir():
+        assert "not loaded" not in log.read_text()
+
+
+async def test_a_hook_can_import_what_was_never_needed_before_when_the_agent_ends(tmp_path: Path) -> None:
+    hooks = tmp_path / "home" / "state" / "hooks"
+    hooks.mkdir(parents=True, mode=0o700)
+    hooks.parent.chmod(0o700)
+    (hooks / "leaving.py").write_text(LEAVING)
+    async with (
+        model_server([Reply("Hi.")], "openai") as server,
+        connected_agent(home=tmp_path / "home", env=server.env()) as agent,
+    ):
+        await agent.prompt(await agent.new_session(tmp_path), "Hello", PATIENCE)
+        await agent.close_stdin()
+        assert await agent.wait_exit() == 0
+    assert (hooks / "left").read_text() == "exit"
 
 
 async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
