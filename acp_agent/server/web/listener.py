@@ -12,7 +12,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from acp_agent.errors import AgentError
 from acp_agent.extras import installing
@@ -83,6 +83,8 @@ async def serve_http(
     from hypercorn.asyncio.tcp_server import TCPServer
     from hypercorn.asyncio.worker_context import WorkerContext
 
+    _keep_nothing_of_what_is_too_long()
+
     class Served(TCPServer):
         async def _read_data(self) -> None:
             await super()._read_data()
@@ -140,6 +142,26 @@ def _config() -> Config:
     config.websocket_max_message_size = MAX_LINE_BYTES
     config.websocket_ping_interval = _PING_SECONDS
     return config
+
+
+def _keep_nothing_of_what_is_too_long() -> None:
+    """Hypercorn tells a WebSocket's client that its message was too long, and goes on collecting what comes all the
+    same, also what little becomes much of when it is inflated."""
+    from hypercorn.protocol import ws_stream
+    from wsproto.events import Message
+
+    class Bounded(ws_stream.WebsocketBuffer):
+        def extend(self, event: Message[Any]) -> None:
+            if self.length + len(event.data) <= self.max_length:
+                super().extend(event)  # pyright: ignore[reportUnknownMemberType]
+                return
+            if self.length > 2 * self.max_length:
+                raise ConnectionAbortedError("a message went on that was too long")
+            self.value = None
+            self.length += len(event.data)
+            raise ws_stream.FrameTooLargeError
+
+    ws_stream.WebsocketBuffer = Bounded
 
 
 class _Failures:
