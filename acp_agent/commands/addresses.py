@@ -7,6 +7,8 @@ import ipaddress
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 
+_LAST_PORT = 65_535
+
 
 @frozen
 class Address:
@@ -26,10 +28,10 @@ class Address:
             host, port = "127.0.0.1", text
         elif not colon or text.endswith("]"):
             host, port = text, "0"
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isdecimal() or int(port) > 65_535:
-            raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080.")
-        return cls("127.0.0.1" if host == "localhost" else host, int(port))
+        bracketed, host = host.startswith("["), host.removeprefix("[").removesuffix("]")
+        if not host or "/" in host or (":" in host and not bracketed) or not _is_port(port):
+            raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080.")
+        return cls("127.0.0.1" if host.lower() == "localhost" else host, int(port))
 
     @property
     def is_loopback(self) -> bool:
@@ -45,3 +47,7 @@ class Address:
         :param port: the one that is listened on.
         """
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_PORT)) and int(text) <= _LAST_PORT

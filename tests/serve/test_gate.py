@@ -23,6 +23,8 @@ from support.stage import PATIENCE, results
 from support.terminal import run_command
 
 TOKEN = "0123456789abcdef-secret"
+V6 = Path("/proc/net/if_inet6")
+HAS_V6 = V6.exists() and f"{1:032x}" in V6.read_text()
 
 
 def refused(gate: Gate, **headers: str) -> int | None:
@@ -214,6 +216,9 @@ REFUSED = {
     "any origin": (["--origin", "*"], {}, "'*' is no origin of a page"),
     "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is no origin of a page"),
     "no address": (["--http", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
+    "no port": (["--http", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
+    "no brackets": (["--http", "::1"], {}, "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080."),
+    "a URL": (["--http", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
     "not ours": (["--http", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
 }
 
@@ -225,6 +230,16 @@ async def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path: Path, case:
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"acp-agent: {said}")
     assert TOKEN not in ran.err
+
+
+async def test_loopback_has_several_names(tmp_path: Path) -> None:
+    words = ["--websocket", "LocalHost:0", "--http", "127.0.0.2:0", *(["--http", "[::1]"] if HAS_V6 else [])]
+    async with serving(tmp_path / "home", *words) as served:
+        assert served.addresses[0].startswith("127.0.0.1:")
+        for address in served.addresses:
+            async with connect(f"ws://{address}/acp") as socket:
+                await socket.send(json.dumps(GREETING))
+                assert "result" in json.loads(await socket.recv())
 
 
 async def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
