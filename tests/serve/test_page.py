@@ -36,6 +36,7 @@ def test_the_numbers_on_the_page_are_those_that_count() -> None:
         f"for {clients.PATIENCE_SECONDS:g} seconds": 1,
         f"after {answer.KEEP_ALIVE_SECONDS:g} seconds": 1,
         f"{guests.MAX_CONNECTIONS:,} connections": 1,
+        f"for {answer.STALL_SECONDS:g} seconds": 1,
         f"within {listener.IDLE_SECONDS:g} seconds": 1,
         f"not end {answer.LINGER_SECONDS:g} seconds later": 1,
         f"at least {MIN_CHARACTERS} characters": 1,

@@ -18,6 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 from acp_agent.app import connection, sessions_database
 from acp_agent.server.connection import Connection
+from acp_agent.server.web import answer
 from acp_agent.server.web.clients import Clients, Conversation
 from acp_agent.server.web.endpoint import Endpoint
 from acp_agent.server.web.gate import Gate
@@ -241,6 +242,21 @@ async def test_a_client_is_given_up_so_long_after_it_was_last_heard_and_not_late
         assert (await http.post("/acp", json=GREETING)).status_code == 200
         tasks.start_soon(ended, 1, "last heard last")
     assert order == ["last heard first", "last heard last"]
+
+
+async def test_a_body_that_stops_in_the_middle_ends_its_request_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "STALL_SECONDS", 0.5)
+    head = b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    async with served(tmp_path, lambda inner: inner) as http:
+        assert http.base_url.port is not None
+        async with await anyio.connect_tcp("127.0.0.1", http.base_url.port) as stopping:
+            await stopping.send(head + b"{")
+            with anyio.fail_after(10):
+                said = b"".join([part async for part in stopping])
+        assert said.startswith(b"HTTP/1.1 408")
+        assert (await http.post("/acp", json=GREETING)).status_code == 200
 
 
 async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ KEEP_ALIVE_SECONDS = 15.0
 """After so long without a message, a stream gets a comment, so that nothing between takes it for dead."""
 LINGER_SECONDS = 2.0
 """For what is still on the way of a request that was refused: closing before could lose the refusal."""
+STALL_SECONDS = 60.0
+"""Within which more of a request's body has to come; a machine that was switched off says nothing of its going."""
 _TEXT = b"text/plain; charset=utf-8"
+_STALLED = Refusal(408, f"Nothing more of the body came for {STALL_SECONDS:g} seconds.")
 
 
 class ClientGoneError(Exception):
@@ -42,13 +45,18 @@ class Answer:
     async def body(self, limit: int) -> bytes | None:
         """The request's body; None where it is longer than so many bytes, of which nothing is kept.
 
-        :raises ClientGoneError: it ended before its end.
+        :raises ClientGoneError: it ended before its end, or came to a standstill.
         """
         parts: list[bytes] = []
         size = 0
         while not self._body_read:
-            message = await self._receive()
-            if message["type"] != "http.request":
+            message = None
+            with anyio.move_on_after(STALL_SECONDS):
+                message = await self._receive()
+            if message is None:
+                await self._start(_STALLED.status, refusal_headers(_STALLED), _body(_STALLED))
+                await self._part(b"", more=False)
+            if message is None or message["type"] != "http.request":
                 raise ClientGoneError
             part = message.get("body", b"")
             size += len(part)
