@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.commands.doctor.findings import Finding, conclusion, report
+from support.doctor import doctor, of, write
 from support.models import Reply, model_server
-from support.terminal import Ran, run_command
+from support.terminal import run_command
 
 CONFIG = """
 model: shop/tea
@@ -26,24 +26,6 @@ mcp_servers:
   closed: {url: "http://127.0.0.1:9/mcp", headers: {Authorization: "Bearer ${NO_SUCH_VARIABLE}"}}
 hooks: {turn_end: [{command: "true"}]}
 """
-
-
-async def doctor(home: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[Ran, list[dict[str, Any]]]:
-    """What it printed, and its findings; without the editors of this machine."""
-    ran = await run_command(home, "doctor", "--json", *words, env={"PATH": "/bin", **(env or {})})
-    return ran, json.loads(ran.out)
-
-
-def of(findings: list[dict[str, Any]], area: str) -> list[tuple[str, str]]:
-    """Level and text of an area's findings."""
-    return [(finding["level"], finding["text"]) for finding in findings if finding["area"] == area]
-
-
-def write(path: Path, text: str, mode: int = 0o600) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.write_text(text)
-    path.chmod(mode)
-    return path
 
 
 async def test_where_all_is_well_it_asks_the_model_once_and_changes_nothing(tmp_path: Path) -> None:
@@ -166,8 +148,8 @@ async def test_editors_are_found_with_what_they_start(tmp_path: Path) -> None:
 
 async def test_an_editor_that_cannot_start_the_agent_is_told_of(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:/bin"}
-    write(tmp_path / "bin" / "acp-agent", "#!/bin/sh\n", 0o755)
-    write(tmp_path / "bin" / "codium", "#!/bin/sh\n", 0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "acp-agent").symlink_to(Path(sys.executable).with_name("acp-agent"))
     settings = tmp_path / ".jetbrains" / "acp.json"
     write(settings, '{"agent_servers": {"acp-agent": {"command": "acp-agent"}}}')
     _, found = await doctor(tmp_path, "--offline", env=env)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -123,7 +124,7 @@ def check_project(settings: Settings, cwd: Path) -> Iterator[Finding]:
         elif is_trusted:
             yield Finding("ok", "trust", f"What {each.place} brings is allowed to run.")
         else:
-            advice = f"If you know what it does: acp-agent trust {each.place.parent}"
+            advice = f"If you know what it does: acp-agent trust {shlex.quote(str(each.place.parent))}"
             yield Finding("warn", "trust", f"What {each.place} brings is not allowed, and does not run.", advice)
     if not brought:
         yield Finding("ok", "trust", "This directory brings no hooks and no recipes.")

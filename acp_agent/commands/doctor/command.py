@@ -19,6 +19,7 @@ from acp_agent.commands.doctor.models import check_keys, check_model
 from acp_agent.commands.doctor.state import check_config, check_program, check_state
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.safe import safe_for
+from acp_agent.config import Settings
 from acp_agent.config.home import user_home
 from acp_agent.errors import AgentError
 from acp_agent.llm.registry import Registry
@@ -35,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     env, safe, activity = os.environ, safe_for(os.environ), Activity()
     activity.busy("looking around" if arguments.offline else "looking around, and asking the model")
     try:
-        findings_ = await findings(env, Path(current_directory()), offline=arguments.offline)
+        findings_ = await findings(env, offline=arguments.offline)
     finally:
         activity.idle()
     found = [replace(finding, text=safe(finding.text), advice=safe(finding.advice)) for finding in findings_]
@@ -46,33 +47,45 @@ async def run(arguments: argparse.Namespace) -> int:
     return 1 if any(finding.level == "fail" for finding in found) else 0
 
 
-async def findings(env: Mapping[str, str], cwd: Path, *, offline: bool) -> list[Finding]:
+async def findings(env: Mapping[str, str], *, offline: bool) -> list[Finding]:
     """What all checks have found.
 
-    :param cwd: the directory that is meant, absolute.
     :param offline: ask no model.
     """
     found = [*check_program(env)]
+    cwd = _directory(found)
     with _the_rest_matters_too("state", env, found):
         found += await check_state(env)
-    settings, of_config = check_config(env, cwd)
-    found += of_config
+    settings: Settings | None = None
+    with _the_rest_matters_too("config", env, found):
+        settings, of_config = check_config(env, cwd)
+        found += of_config
     if settings is not None:
         registry = Registry(settings, env, model_access(env))
         try:
             with _the_rest_matters_too("keys", env, found):
                 found += check_keys(settings, registry, env)
             with _the_rest_matters_too("model", env, found):
-                found += await check_model(registry, offline=offline)
+                found += await check_model(registry, env, offline=offline)
         finally:
             await registry.aclose()
-        with _the_rest_matters_too("trust", env, found):
-            found += check_project(settings, cwd)
+        if cwd is not None:
+            with _the_rest_matters_too("trust", env, found):
+                found += check_project(settings, cwd)
         with _the_rest_matters_too("mcp", env, found):
             found += check_mcp(settings, env)
     with _the_rest_matters_too("editors", env, found):
         found += check_editors(user_home(env), env)
     return found
+
+
+def _directory(found: list[Finding]) -> Path | None:
+    """The directory that is meant; None where it is gone, which is said."""
+    try:
+        return Path(current_directory())
+    except AgentError as error:
+        found.append(Finding("fail", "directory", str(error)))
+        return None
 
 
 @contextmanager

@@ -30,9 +30,9 @@ def report(findings: Sequence[Finding]) -> str:
     width = max((len(finding.area) for finding in findings), default=0)
     lines: list[str] = []
     for finding in findings:
-        lines.append(f"{finding.level:<4}  {finding.area:<{width}}  {' '.join(finding.text.split())}")
+        lines.append(f"{finding.level:<4}  {finding.area:<{width}}  {' '.join(finding.text.splitlines())}")
         if finding.advice:
-            lines.append(f"{'':<{width + 8}}{' '.join(finding.advice.split())}")
+            lines.append(f"{'':<{width + 8}}{' '.join(finding.advice.splitlines())}")
     return "\n".join([*lines, "", conclusion(findings)])
 
 
