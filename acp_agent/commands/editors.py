@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from acp_agent.commands.jsonc import JsonText, JsonValue
@@ -28,20 +28,24 @@ class Editor:
 
     :ivar title: as it calls itself.
     :ivar sample: its file in `editors/`.
+    :ivar programs: the commands that start it.
     :ivar settings: its settings below the user's home, by platform (`darwin`, or empty for any other); none where the
         user has to put the sample's text into a file of their own.
     :ivar at: where its agents stand in them.
     :ivar then: what to do when the entry is there.
     :ivar plugins: where it is a plugin that speaks the protocol, and there is a choice: the sample of each, and what to
         do with it. The first is that of `sample`.
+    :ivar kin: other builds of it, which are set up alike and keep their settings elsewhere.
     """
 
     title: str
     sample: str
     then: str
+    programs: tuple[str, ...]
     settings: Mapping[str, str] | None = None
     at: str = ""
     plugins: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    kin: tuple[Editor, ...] = ()
 
     def file(self, home: Path, env: Mapping[str, str]) -> Path | None:
         """Its settings.
@@ -51,11 +55,39 @@ class Editor:
         """
         if self.settings is None:
             return None
-        below = self.settings.get(sys.platform, self.settings[""])
-        config = env.get("XDG_CONFIG_HOME", "")
-        if sys.platform != "darwin" and below.startswith(".config/") and config.startswith("/"):
-            return Path(config, below.removeprefix(".config/"))
-        return home / below
+        return below_home(home, env, self.settings.get(sys.platform, self.settings[""]))
+
+    def found(self, home: Path, env: Mapping[str, str]) -> tuple[Editor, ...]:
+        """Those of its builds that are here: that can be started, or have settings.
+
+        :param home: the user's.
+        :param env: environment variables.
+        """
+        return tuple(each for each in (self, *self.kin) if each._is_here(home, env))
+
+    def _is_here(self, home: Path, env: Mapping[str, str]) -> bool:
+        if any(shutil.which(name, path=env.get("PATH")) for name in self.programs):
+            return True
+        file = self.file(home, env)
+        try:
+            return file is not None and bool(file.stat())
+        except PermissionError:
+            return True  # somebody who may not look would have to say
+        except OSError:
+            return False
+
+
+def below_home(home: Path, env: Mapping[str, str], name: str) -> Path:
+    """Where a file of the user's is, other than on macOS below `XDG_CONFIG_HOME` where that is set.
+
+    :param home: the user's.
+    :param env: environment variables.
+    :param name: below the home, as `.config/zed/settings.json`.
+    """
+    config = env.get("XDG_CONFIG_HOME", "")
+    if sys.platform != "darwin" and name.startswith(".config/") and config.startswith("/"):
+        return Path(config, name.removeprefix(".config/"))
+    return home / name
 
 
 _PLUGINS: Mapping[str, tuple[str, str]] = {
@@ -69,11 +101,30 @@ _PLUGINS: Mapping[str, tuple[str, str]] = {
     ),
     "agentic": ("neovim/agentic.lua", "Put it where you set agentic.nvim up, then open its chat."),
 }
+_VSCODE = Editor(
+    "VS Code",
+    "vscode/settings.json",
+    "In VS Code: install the extension ACP Client, open its view, and connect to acp-agent.",
+    ("code",),
+    {"": ".config/Code/User/settings.json", "darwin": "Library/Application Support/Code/User/settings.json"},
+    "acp.agents",
+)
+_VSCODIUM = replace(
+    _VSCODE,
+    title="VSCodium",
+    then="In VSCodium: install the extension ACP Client, open its view, and connect to acp-agent.",
+    programs=("codium", "vscodium"),
+    settings={
+        "": ".config/VSCodium/User/settings.json",
+        "darwin": "Library/Application Support/VSCodium/User/settings.json",
+    },
+)
 EDITORS: Mapping[str, Editor] = {
     "zed": Editor(
         "Zed",
         "zed/settings.json",
         "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
+        ("zed", "zeditor", "zed-editor"),
         {"": ".config/zed/settings.json"},
         "agent_servers",
     ),
@@ -81,32 +132,30 @@ EDITORS: Mapping[str, Editor] = {
         "JetBrains IDEs",
         "jetbrains/acp.json",
         "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
+        ("idea", "pycharm", "webstorm", "goland", "clion", "rustrover"),
         {"": ".jetbrains/acp.json"},
         "agent_servers",
     ),
-    "vscode": Editor(
-        "VS Code",
-        "vscode/settings.json",
-        "In VS Code: install the extension ACP Client, open its view, and connect to acp-agent.",
-        {"": ".config/Code/User/settings.json", "darwin": "Library/Application Support/Code/User/settings.json"},
-        "acp.agents",
-    ),
+    "vscode": replace(_VSCODE, kin=(_VSCODIUM,)),
     "acpx": Editor(
         "acpx",
         "acpx/config.json",
         "Then: acpx acp-agent exec 'explain this repository'",
+        ("acpx",),
         {"": ".acpx/config.json"},
         "agents",
     ),
     "neovim": Editor(
         "Neovim",
         *_PLUGINS["codecompanion"],
+        ("nvim",),
         plugins=_PLUGINS,
     ),
     "emacs": Editor(
         "Emacs",
         "emacs/acp-agent.el",
         "Put it into your init file behind agent-shell, then M-x agent-shell-acp-agent.",
+        ("emacs",),
     ),
 }
 

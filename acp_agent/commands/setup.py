@@ -68,16 +68,16 @@ async def run(arguments: argparse.Namespace) -> int:
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
     text, then = _printed(editor, arguments.plugin)
-    file, configuration = editor.file(home, env), _configuration(env)
-    if file is None:
+    builds = editor.found(home, env) or (editor,)
+    files = [(build, file) for build in builds if (file := build.file(home, env)) is not None]
+    configuration = _configuration(env)
+    if not files:
         print(sample(text, command), end="")
         print(then, file=sys.stderr)
-        changes = [configuration]
-    else:
-        changes = [_entry(editor, file, command), configuration]
+    changes = [*(_entry(build, file, command) for build, file in _once(files)), configuration]
     wanted = [change for change in changes if change is not None]
     for change in wanted:
-        print(change.shown(secrets_of(env)), end="", file=sys.stderr if file is None else sys.stdout)
+        print(change.shown(secrets_of(env)), end="", file=sys.stdout if files else sys.stderr)
     if wanted and arguments.dry_run:
         print("Nothing was written.", file=sys.stderr)
         return 0
@@ -87,15 +87,20 @@ async def run(arguments: argparse.Namespace) -> int:
             hint = " Nobody is here to ask; --yes writes without asking." if answer is None else ""
             print(f"Nothing was written.{hint}", file=sys.stderr)
             # Where the text was only to be printed, the rest is an offer.
-            return 0 if file is None else 1
+            return 1 if files else 0
     for change in wanted:
         if change is configuration:
             _prepare(change.path.parent)
         _write(change)
         print(f"Written: {change.path}", file=sys.stderr)
-    if file is not None:
-        print(f"{editor.title} is set up. {editor.then}", file=sys.stderr)
+    for build, _ in files:
+        print(f"{build.title} is set up. {build.then}", file=sys.stderr)
     return 0
+
+
+def _once(files: Sequence[tuple[Editor, Path]]) -> list[tuple[Editor, Path]]:
+    """Those that are not, by a link, the same file as one before."""
+    return list({os.path.realpath(file): (build, file) for build, file in reversed(files)}.values())[::-1]
 
 
 def _printed(editor: Editor, plugin: str | None) -> tuple[str, str]:
@@ -116,16 +121,15 @@ def _entry(editor: Editor, file: Path, command: str) -> Change | None:
     """The editor's settings with the agent in them; None where it is there as it should be.
 
     What a user has set beside the command (an environment, a default mode) stays, comments and all. What tells how
-    another program is started does not: the arguments of an `npx`, an entry that the registry made.
+    another program is started does not: the arguments of an `npx`, an entry that the registry made. Nor do arguments
+    of the agent, which is a command for the terminal where it has any.
     """
     before = _read(file)
     try:
         settings = JsonText.read(before or "")
         new, old = entry(editor, command), settings.get(editor.at, NAME)
         if isinstance(old, dict) and isinstance(new, dict):
-            was = old.get("command")
-            ours = isinstance(was, str) and Path(was).name == NAME
-            kept = old.keys() - ({"command", "type"} if ours else {"command", "type", "args"})
+            kept = old.keys() - {"command", "type", "args"}
             wanted = {key: value for key, value in new.items() if key not in kept and (key, value) not in old.items()}
             if not wanted:
                 return None

@@ -66,7 +66,11 @@ def test_settings_are_looked_for_where_the_platform_keeps_them(
     elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
     for platform, env, path in zip(("linux", "linux", "darwin"), ({}, elsewhere, elsewhere), below, strict=True):
         monkeypatch.setattr(sys, "platform", platform)
-        assert EDITORS[name].file(tmp_path, env) == tmp_path / path
+        editor = EDITORS[name]
+        assert editor.file(tmp_path, env) == tmp_path / path
+        assert [each.file(tmp_path, env) for each in editor.kin] == [
+            tmp_path / path.replace("/Code/", "/VSCodium/") for _ in editor.kin
+        ]
 
 
 @pytest.mark.timeout(30)
@@ -109,7 +113,7 @@ async def test_comments_order_mode_and_links_of_settings_stay(tmp_path: Path) ->
 
 async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> None:
     path = zed_settings(tmp_path)
-    old = {"type": "custom", "command": "/gone/acp-agent", "env": {"A": "1"}, "args": ["-v"], "default_mode": "plan"}
+    old = {"type": "custom", "command": "/gone/acp-agent", "env": {"A": "1"}, "args": [], "default_mode": "plan"}
     text = json.dumps({"agent_servers": {"acp-agent": old, "other": {}}}, indent=2)
     text = text.replace('"plan"', '"plan" // while I try it').replace('"1"', '"\\ud800"').replace("\n", "\r\n")
     path.write_bytes(text.encode())
@@ -123,10 +127,8 @@ async def test_what_a_user_has_set_beside_the_command_stays(tmp_path: Path) -> N
     [
         ({"type": "registry", "env": {"A": "1"}}, {"type": "custom", "args": [], "env": {"A": "1"}}),
         ({"type": "custom", "command": "uvx", "args": ["acp-agent"]}, {"type": "custom", "args": [], "env": {}}),
-        (
-            {"type": "registry", "command": "/a/acp-agent", "args": ["-v"]},
-            {"type": "custom", "args": ["-v"], "env": {}},
-        ),
+        ({"type": "registry", "command": "/a/acp-agent"}, {"type": "custom", "args": [], "env": {}}),
+        ({"type": "custom", "command": "/a/acp-agent", "args": ["run"]}, {"type": "custom", "args": [], "env": {}}),
     ],
 )
 async def test_what_told_of_another_way_to_start_it_goes(

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from acp_agent.app import model_access, start_logging_at_home
 from acp_agent.commands.choosing import current_directory
-from acp_agent.commands.doctor.around import check_editors, check_mcp, check_project
+from acp_agent.commands.doctor.around import check_mcp, check_project
+from acp_agent.commands.doctor.editors import check_editors
 from acp_agent.commands.doctor.findings import Finding, report
 from acp_agent.commands.doctor.models import check_keys, check_model
 from acp_agent.commands.doctor.state import check_config, check_program, check_state
@@ -75,7 +76,7 @@ async def findings(env: Mapping[str, str], *, offline: bool) -> list[Finding]:
         with _the_rest_matters_too("mcp", env, found):
             found += check_mcp(settings, env)
     with _the_rest_matters_too("editors", env, found):
-        found += check_editors(user_home(env), env)
+        found += [finding async for finding in check_editors(user_home(env), env)]
     return found
 
 
