@@ -81,7 +81,7 @@ class JsonText:
         return None if node is None else node.value
 
     def put(self, path: Sequence[str], value: JsonValue) -> JsonText:
-        """The text with a value at a path, all the rest of it as it was. Objects on the way are made.
+        """The text with a value at a path, all the rest of it as it was. Objects on the way are made, also of null.
 
         :param path: names, at least one.
         :raises JsonTextError: there is something else than an object on the way.
@@ -92,10 +92,12 @@ class JsonText:
                 above = ".".join(path[:depth])
                 raise JsonTextError(f"line {self._line(node.start)}: `{above}` holds no object")
             inner = node.members.get(name)
-            if inner is None:
+            if inner is None or (inner.value is None and depth + 1 < len(path)):
                 for missing in reversed(path[depth + 1 :]):
                     value = {missing: value}
-                return self._inserted(node, name, value, depth + 1)
+                if inner is None:
+                    return self._inserted(node, name, value, depth + 1)
+                return self._with(inner.start, inner.end, _dumped(value, depth + 1))
             node = inner
         return self._with(node.start, node.end, _dumped(value, len(path)))
 

@@ -61,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Set up one editor.
 
     :returns: 0; 1 where it was not allowed to write into the editor's settings.
-    :raises AgentError: the settings cannot be read or are no JSON; nothing was written.
+    :raises AgentError: the settings cannot be read, are read-only or are no JSON; nothing was written.
     """
     env = os.environ
     editor, home, command = EDITORS[arguments.editor], user_home(env), program(env)
@@ -81,6 +81,11 @@ async def run(arguments: argparse.Namespace) -> int:
     if wanted and arguments.dry_run:
         print("Nothing was written.", file=sys.stderr)
         return 0
+    for change in wanted:
+        if change.before is not None and not os.access(change.path, os.W_OK):
+            raise AgentError(
+                f"{change.path} is read-only, and was left alone. Make it writable, or copy the entry by hand."
+            )
     if wanted and not arguments.yes:
         answer = await answered("Write this? [y]es, [n]o: ")
         if answer != "y":

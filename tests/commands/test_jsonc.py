@@ -61,7 +61,9 @@ def test_a_value_is_put_where_it_belongs_and_all_else_stays(
     text, value = example
     holder: Any = value
     for name in path[:-1]:
-        holder = holder.setdefault(name, {}) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and holder.get(name) is None:
+            holder[name] = {}
+        holder = holder[name] if isinstance(holder, dict) else None
     settings = JsonText.read(text)
     if not isinstance(holder, dict):
         with pytest.raises(JsonTextError, match="holds no object"):

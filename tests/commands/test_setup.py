@@ -15,7 +15,7 @@ from acp_agent.commands.editors import EDITORS, PLACEHOLDER, editors_dir, entry,
 from acp_agent.commands.jsonc import JsonText
 from acp_agent.llm.builtin import BUILT_IN
 from acp_agent.schemas import schema_path
-from support.terminal import at_a_terminal, run_command
+from support.terminal import at_a_terminal, run_command, without_powers
 
 PROGRAM = Path(sys.executable).with_name("acp-agent")
 WITH_SETTINGS = [name for name, editor in EDITORS.items() if editor.settings is not None]
@@ -272,3 +272,45 @@ async def test_settings_that_change_while_it_asks_are_not_written_over(tmp_path:
         await person.until("has changed meanwhile")
         assert await person.ended() == 1
     assert path.read_text() == '{"theme": "Two"}'
+
+
+async def test_a_section_that_is_null_becomes_one(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    path.write_text('{"agent_servers": /* none yet */ null, "theme": "One"}')
+    assert (await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})).code == 0
+    settings = JsonText.read(path.read_text())
+    assert settings.get("agent_servers", "acp-agent", "command") == str(PROGRAM)
+    assert "/* none yet */" in settings.text
+    assert settings.get("theme") == "One"
+
+
+async def test_settings_that_are_read_only_are_left_alone_and_nothing_is_asked(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path)
+    path.chmod(0o444)
+    for words, code in (("--yes",), 1), ((), 1), (("--dry-run",), 0):
+        ran = await without_powers(tmp_path, "setup", "zed", *words, env={"HOME": str(tmp_path)})
+        assert ran.code == code
+        assert (f"{path} is read-only, and was left alone." in ran.err) == bool(code)
+        assert (path.read_text(), (tmp_path / "state").exists()) == (MINE, False)
+
+
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+async def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path, bom: str) -> None:
+    path = zed_settings(tmp_path)
+    text = f'{bom}{{\r\n  // mine\r\n  "theme": "One",\r\n}}\r\n'
+    path.write_bytes(text.encode())
+    assert (await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})).code == 0
+    written = path.read_bytes().decode()
+    assert written.startswith(f"{bom}{{\r\n")
+    assert written.endswith(text.removeprefix(f"{bom}{{"))
+    assert "\n" not in written.replace("\r\n", "")
+    again = await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})
+    assert (again.code, again.out) == (0, "")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\ufeff"])
+async def test_settings_in_which_nothing_stands_get_the_entry(tmp_path: Path, text: str) -> None:
+    path = zed_settings(tmp_path)
+    path.write_text(text)
+    assert (await run_command(tmp_path, "setup", "zed", "--yes", env={"HOME": str(tmp_path)})).code == 0
+    assert json.loads(path.read_text())["agent_servers"]["acp-agent"]["command"] == str(PROGRAM)

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.checkout import REPOSITORY
-from support.terminal import AGENT, Ran, in_a_shell, run_command
+from support.terminal import AGENT, Ran, in_a_shell, run_command, without_powers
 
 PATH = "/bin"
 """Without the editors of this machine."""
-NO_POWERS = "setpriv --inh-caps=-all --bounding-set=-all -- "
 
 
 async def doctor(home: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[Ran, list[dict[str, Any]]]:
@@ -33,11 +29,8 @@ async def doctor(home: Path, *words: str, env: Mapping[str, str] | None = None) 
 
 
 async def doctor_without_powers(home: Path, env: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Its findings, for somebody who may not look everywhere: root may otherwise; skips the test where root must."""
-    if os.geteuid() == 0 and shutil.which("setpriv") is None:
-        pytest.skip("root may look everywhere")
-    line = f"{NO_POWERS if os.geteuid() == 0 else ''}{AGENT} doctor --json --offline"
-    return json.loads((await in_a_shell(home, line, {"PATH": "/usr/bin:/bin", **env})).out)
+    """Its findings, for somebody who may not look everywhere."""
+    return json.loads((await without_powers(home, "doctor", "--json", "--offline", env=env)).out)
 
 
 async def follow(home: Path, advice: str, env: Mapping[str, str], more: str = "") -> Ran:
