@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.commands.wire.lines import Matcher, WireLine, of_session
+from acp_agent.commands.wire.lines import Matcher, OneSession, WireLine
 
 
 def lines(*records: dict[str, Any]) -> list[WireLine]:
@@ -58,11 +58,12 @@ def test_a_session_is_shown_with_what_its_process_said_of_none() -> None:
     one, two = ({"dir": "out", "message": {"method": "session/update", "params": {"sessionId": s}}} for s in "ab")
     other = list(Matcher("p2").lines({"at": 0, **begun}))
     seen = [*lines(begun, one, two), *other]
-    assert [(line.process, line.method, line.session) for line in of_session(seen, "a")] == [
+    assert [(line.process, line.method, line.session) for line in OneSession("a").lines(seen)] == [
         ("p1", "initialize", ""),
         ("p1", "session/update", "a"),
     ]
-    assert [*of_session(seen, "c")] == []
+    assert [*OneSession("c").lines(seen)] == []
+    assert [*OneSession("").lines(seen)] == seen[:-1], "whatever session it is"
 
 
 @given(

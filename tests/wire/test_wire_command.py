@@ -230,3 +230,16 @@ async def test_a_session_that_is_followed_has_the_lines_that_name_none_and_not_t
             await person.until("→ end")
             assert "→ nobodys" in person.shown
             assert "theirs" not in person.shown
+
+
+async def test_what_other_processes_said_of_no_session_is_shown_once_they_have_it_open(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "wire"
+    recording(folder, "20260101T000000-1-1-0001", said("begin", session="sess_1"))
+    async with at_a_terminal(tmp_path, "wire", "sess_1", "--follow", env=ON) as person:
+        with anyio.fail_after(30):
+            await person.until("→ begin")
+            recording(folder, "20260102T000000-2-1-0001", said("theirs"), said("open", session="sess_2"))
+            recording(folder, "20260103T000000-3-1-0001", said("first"), said("second", session="sess_1"))
+            await person.until("→ second")
+            assert person.shown.index("→ first") < person.shown.index("→ second")
+            assert "theirs" not in person.shown

@@ -15,7 +15,7 @@ from shutil import get_terminal_size
 import anyio
 
 from acp_agent.commands.safe import Safe, safe_for
-from acp_agent.commands.wire.lines import Matcher, WireLine, of_session
+from acp_agent.commands.wire.lines import Matcher, OneSession, WireLine
 from acp_agent.config import home_dir
 from acp_agent.errors import AgentError
 from acp_agent.jsonrpc.recording import recordings
@@ -38,18 +38,20 @@ async def run(arguments: argparse.Namespace) -> int:
     reader = _Reader(home_dir(env) / WIRE)
     if arguments.session is None:
         reader.skip_all_but_the_newest()
+    wanted: Callable[[Iterable[WireLine]], Iterable[WireLine]] = iter
+    if arguments.session is not None:
+        wanted = OneSession(arguments.session).lines
     shown = _Shown(arguments, safe_for(env))
     lines: Iterable[WireLine] = [*reader.more()]
     if not lines and not (arguments.follow and records_wire(env)):
         raise AgentError(_nothing(env))
-    if arguments.session is not None:
-        lines = [*of_session(lines, arguments.session)]
-        if not lines and not arguments.follow:
-            raise AgentError(f"Nothing of the session {arguments.session!r} was recorded.")
+    lines = [*wanted(lines)]
+    if arguments.session is not None and not lines and not arguments.follow:
+        raise AgentError(f"Nothing of the session {arguments.session!r} was recorded.")
     shown.all(lines)
     while arguments.follow:
         await anyio.sleep(_POLL_SECONDS)
-        shown.all(line for line in reader.more() if _is_of(line, arguments.session))
+        shown.all(wanted(reader.more()))
     return 0
 
 
@@ -60,10 +62,6 @@ def _nothing(env: Mapping[str, str]) -> str:
         f"Nothing is recorded. Set {WIRE_VARIABLE}=1 in the environment that your editor starts the agent with, or "
         "`wire_log: true` in config.yaml, and start the agent again."
     )
-
-
-def _is_of(line: WireLine, session: str | None) -> bool:
-    return session is None or not line.session or line.session.startswith(session)
 
 
 class _Reader:

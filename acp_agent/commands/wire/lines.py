@@ -102,16 +102,30 @@ class Matcher:
         return WireLine(at, self._process, direction, kind, method, id, session, seconds, message)
 
 
-def of_session(lines: Iterable[WireLine], session: str) -> Iterator[WireLine]:
-    """What is about a session, and what is about none in the processes that had it open.
+class OneSession:
+    """What is about a session, and what is about none in the processes that had it open: also what such a process said
+    before, which waits until it is known to be one.
 
     :param session: the beginning of its id.
     """
-    kept = [*lines]
-    processes = {line.process for line in kept if line.session.startswith(session) and line.session}
-    return (
-        line for line in kept if line.session.startswith(session) or (not line.session and line.process in processes)
-    )
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._had_it: set[str] = set()
+        self._waiting: dict[str, list[WireLine]] = {}
+
+    def lines(self, lines: Iterable[WireLine]) -> Iterator[WireLine]:
+        """Those of the next lines that can be told to be shown, behind those that waited for them."""
+        for line in lines:
+            if line.session and not line.session.startswith(self._session):
+                continue
+            if line.session:
+                self._had_it.add(line.process)
+                yield from self._waiting.pop(line.process, ())
+            if line.process in self._had_it:
+                yield line
+            else:
+                self._waiting.setdefault(line.process, []).append(line)
 
 
 def _session(value: JsonValue) -> str:
