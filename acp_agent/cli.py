@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from io import TextIOWrapper
+from typing import NoReturn, cast
 
 from acp_agent import __version__
 from acp_agent.commands.editors import EDITORS
@@ -37,6 +38,8 @@ def _open_standard_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    # A terminal of a smaller alphabet, or a file's name that is no text, is no reason to print nothing at all.
+    cast(TextIOWrapper, sys.stdout).reconfigure(errors="replace")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -163,3 +163,13 @@ async def test_an_address_that_is_none_is_said_to_be_none(tmp_path: Path, text: 
     ran = await run_command(tmp_path, "inspect", "--serve", text)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("acp-agent: ")
+
+
+async def test_a_file_whose_name_is_no_text_is_written_and_said(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_1"):
+        pass
+    ran = await in_a_shell(tmp_path, f"{AGENT} inspect -o \"$(printf 'odd-\\377.html')\"", {})
+    assert (ran.code, ran.out, ran.err) == (0, "odd-?.html\n", "")
+    [page] = tmp_path.glob("odd-*.html")
+    assert os.fsencode(page.name) == b"odd-\xff.html"
+    assert page.read_text().startswith(MARK)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.client import connected_agent, start_agent
 from support.models import Reply, model_server
@@ -243,3 +244,11 @@ async def test_what_other_processes_said_of_no_session_is_shown_once_they_have_i
             await person.until("→ second")
             assert person.shown.index("→ first") < person.shown.index("→ second")
             assert "theirs" not in person.shown
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+async def test_a_terminal_that_lacks_a_character_gets_another_one(tmp_path: Path, encoding: str) -> None:
+    recording(tmp_path / "state" / "wire", "20260101T000000-1-1-0001", said("begin"))
+    ran = await run_command(tmp_path, "wire", env={"PYTHONIOENCODING": encoding})
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("? begin  null\n")
