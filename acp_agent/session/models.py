@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import anyio
@@ -128,8 +129,10 @@ class SessionModels:
         known = self._used.get(name)
         if known is None or known[0] != basis:
             made = self._made(*basis)
-            # Whoever has begun something with it goes on where nothing of it that counts is another.
-            known = self._used[name] = basis, known[1] if known is not None and known[1] == made else made
+            if known is not None and known[1].provider == made.provider:
+                # Whoever has begun something with it goes on, whatever has been learned of its window meanwhile.
+                made = replace(made, provider=known[1].provider)
+            known = self._used[name] = basis, made
         return known[1]
 
     def learned(self, name: str) -> LearnedWindow:

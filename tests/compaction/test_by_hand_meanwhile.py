@@ -79,6 +79,28 @@ async def test_a_summary_that_is_being_written_is_gone_on_with_and_seen_from_the
         assert it.asked == 1
 
 
+async def test_a_summary_is_gone_on_with_where_another_answer_tells_more_of_a_window_that_was_refused_once(
+    tmp_path: Path,
+) -> None:
+    summary, hold = held()
+    says = "This model's maximum context length is 20000 tokens. Please reduce the length of the messages."
+    refusal = {"error": {"message": says, "type": "invalid_request_error", "code": "context_length_exceeded"}}
+    async with desk(tmp_path, summary, Reply(NEW)) as it:
+        await it.prompt("Before?", Reply(LONG, usage=Usage(5_000, 400)))
+        await it.prompt("Refused?", Reply(http_status=400, body=refusal), Reply("Good.", usage=Usage(3_000, 5)))
+        [_] = shown_compactions(it.agent)
+        await it.prompt("Again?", Reply(LONG, usage=Usage(6_000, 400)))
+        # From the refusal on, each answer corrects by how much the provider counts more than we do.
+        await writing(it)
+        begun = len(it.agent.lines)
+        turn = await it.agent.start_prompt(it.session, "/compact")
+        await it.agent.until(lambda: shown_compactions(it.agent, since=begun), what="the beginning")
+        hold.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(it.agent, since=begun)
+        assert (compaction.text, it.asked) == (SUMMARY, 1)
+
+
 async def test_with_instructions_another_summary_is_written_and_that_one_is_given_up(tmp_path: Path) -> None:
     summary, _ = held()
     async with desk(tmp_path, summary, Reply(NEW)) as it:
