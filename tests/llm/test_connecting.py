@@ -12,32 +12,19 @@ import pytest
 
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import ModelUnavailableError
-from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-from acp_agent.llm.openai import OpenAIAccess
-from acp_agent.llm.openai_chat import OpenAIChatProvider
-from acp_agent.llm.openai_responses import OpenAIResponsesProvider
-from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying
 from acp_agent.llm.retry import RetryPolicy
+from support.adapters import DIALECTS, Adapter, adapter
 from support.models import BEFORE_HEADERS, Reply, model_server
 
-DIALECTS = ["anthropic", "openai", "chat"]
 LIMIT = 0.3
 POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2, connection=LIMIT)
 REQUEST = ModelRequest("m", "", (UserMessage("u", (Text("Hello"),)),))
-Provider = AnthropicProvider | OpenAIResponsesProvider | OpenAIChatProvider
 
 
 @asynccontextmanager
-async def provider(dialect: str, base_url: str) -> AsyncIterator[Provider]:
-    profile = ModelProfile()
-    if dialect == "anthropic":
-        made: Provider = AnthropicProvider(
-            AnthropicAccess(api_key="test-key", base_url=base_url), lambda _: profile, POLICY
-        )
-    else:
-        kind = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
-        made = kind(OpenAIAccess(api_key="test-key", base_url=f"{base_url}/v1"), lambda _: profile, POLICY)
+async def provider(dialect: str, base_url: str) -> AsyncIterator[Adapter]:
+    made = adapter(dialect, base_url, policy=POLICY)
     import_module("anthropic" if dialect == "anthropic" else "openai")  # which takes time as well
     try:
         with anyio.fail_after(10):
@@ -69,7 +56,7 @@ async def server(answer: bytes = b"") -> AsyncIterator[tuple[str, list[bytes]]]:
                 await writer.wait_closed()
 
 
-async def given_up(made: Provider) -> tuple[list[ModelEvent], str]:
+async def given_up(made: Adapter) -> tuple[list[ModelEvent], str]:
     seen: list[ModelEvent] = []
 
     async def listen() -> None:

@@ -3,76 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from acp_agent.conversation import messages as m
 from acp_agent.errors import ModelError, ModelStreamError, ModelUnavailableError
-from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-from acp_agent.llm.openai import OpenAIAccess
-from acp_agent.llm.openai_chat import OpenAIChatProvider
-from acp_agent.llm.openai_responses import OpenAIResponsesProvider
-from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying, TextDelta
+from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
 from acp_agent.llm.retry import RetryPolicy
+from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
 
 POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2)
-REQUEST = ModelRequest("m", "Be brief.", (m.UserMessage("u", (m.Text("Hello"),)),))
-DIALECTS = ["anthropic", "openai", "chat"]
-BEGINNING: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
-    ],
-    "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
-    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
-}
-ENDING: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
-        {"type": "message_stop"},
-    ],
-    "openai": [{"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}}],
-    "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
-}
-
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
-
-
-def encoded(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 async def asked(dialect: str, base_url: str) -> tuple[list[ModelEvent], ModelError | None]:
     """What comes of a call."""
-    if dialect == "anthropic":
-        provider = AnthropicProvider(
-            AnthropicAccess(api_key="test-key", base_url=base_url), lambda _: ModelProfile(), POLICY
-        )
-    else:
-        made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
-        provider = made(OpenAIAccess(api_key="test-key", base_url=base_url), lambda _: ModelProfile(), POLICY)
-    seen: list[ModelEvent] = []
-    try:
-        with anyio.fail_after(20):
-            async with aclosing(provider.stream(REQUEST)) as events:
-                async for event in events:
-                    seen.append(event)  # noqa: PERF401 - what came before the error counts
-    except ModelError as error:
-        return seen, error
-    finally:
-        await provider.aclose()
-    return seen, None
+    return await outcome(adapter(dialect, base_url, policy=POLICY), request())
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -18,47 +17,13 @@ from acp_agent.errors import (
     ModelStreamError,
     ModelUnavailableError,
 )
-from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-from acp_agent.llm.openai import OpenAIAccess
-from acp_agent.llm.openai_chat import OpenAIChatProvider
-from acp_agent.llm.openai_responses import OpenAIResponsesProvider
-from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying, TextDelta
+from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
 from acp_agent.llm.retry import RetryPolicy
+from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
 
 QUICK = RetryPolicy(attempts=2, base=0.005)
 PATIENT = RetryPolicy(attempts=5, base=0.005)
-REQUEST = ModelRequest("m", "Be brief.", (m.UserMessage("u", (m.Text("Hello"),)),))
-TERMINAL: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
-        {"type": "message_stop"},
-    ],
-    "openai": [
-        {
-            "type": "response.output_item.done",
-            "output_index": 0,
-            "item": {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
-        },
-        {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}},
-    ],
-    "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
-}
-BEGINNING: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
-    ],
-    "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
-    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
-}
-DIALECTS = list(BEGINNING)
-
-
-def encoded(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 async def play(
@@ -87,24 +52,7 @@ async def play(
             exchange.hang_up()
 
     async with http_server(app) as url:
-        if dialect == "anthropic":
-            provider = AnthropicProvider(AnthropicAccess(api_key="k", base_url=url), lambda _: ModelProfile(), policy)
-        else:
-            access = OpenAIAccess(api_key="k", base_url=url)
-            made = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
-            provider = made(access, lambda _: ModelProfile(), policy)
-        seen: list[ModelEvent] = []
-        error = None
-        try:
-            with anyio.fail_after(10):
-                async with aclosing(provider.stream(REQUEST)) as events:
-                    async for event in events:
-                        seen.append(event)  # noqa: PERF401 - what came before the error counts
-        except ModelError as caught:
-            error = caught
-        finally:
-            await provider.aclose()
-        return seen, error
+        return await outcome(adapter(dialect, url, policy=policy), request())
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -123,7 +71,7 @@ async def test_an_empty_stream_is_no_success_either(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_an_event_cut_in_half_is_a_lost_connection(dialect: str) -> None:
-    body = encoded(BEGINNING[dialect]) + encoded(TERMINAL[dialect])[:30]
+    body = encoded(BEGINNING[dialect]) + encoded(ENDING[dialect])[:30]
     seen, error = await play(dialect, body, ends=False)
     assert seen == [TextDelta("Hi")]
     assert isinstance(error, ModelStreamError)
@@ -131,7 +79,7 @@ async def test_an_event_cut_in_half_is_a_lost_connection(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_connection_cut_after_the_end_of_the_answer_is_a_success(dialect: str) -> None:
-    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *TERMINAL[dialect]]), ends=False)
+    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *ENDING[dialect]]), ends=False)
     assert error is None
     assert isinstance(seen[-1], Answered)
     assert seen[-1].parts == (m.Text("Hi"),)
@@ -141,7 +89,7 @@ async def test_a_connection_cut_after_the_end_of_the_answer_is_a_success(dialect
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_server_that_holds_the_connection_after_the_answer_holds_nobody(dialect: str) -> None:
     done = b"data: [DONE]\n\n" if dialect == "chat" else b""
-    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *TERMINAL[dialect]]) + done, stalls=True)
+    seen, error = await play(dialect, encoded([*BEGINNING[dialect], *ENDING[dialect]]) + done, stalls=True)
     assert error is None
     assert isinstance(seen[-1], Answered)
 
@@ -162,7 +110,7 @@ async def test_a_call_without_a_reason_to_finish_never_runs(counted: list[dict[s
 
 
 async def test_a_server_that_counts_no_tokens_gets_an_estimate() -> None:
-    seen, _ = await play("chat", encoded([*BEGINNING["chat"], *TERMINAL["chat"]]))
+    seen, _ = await play("chat", encoded([*BEGINNING["chat"], *ENDING["chat"]]))
     assert isinstance(seen[-1], Answered)
     assert seen[-1].usage == m.Usage(input_tokens=4, output_tokens=1)
 
@@ -188,7 +136,7 @@ async def test_a_whole_answer_in_place_of_a_stream_is_shown_for_what_it_is(diale
 
 
 async def test_blank_lines_before_the_stream_are_no_other_kind_of_answer() -> None:
-    seen, error = await play("chat", b"\n\n" + encoded([*BEGINNING["chat"], *TERMINAL["chat"]]))
+    seen, error = await play("chat", b"\n\n" + encoded([*BEGINNING["chat"], *ENDING["chat"]]))
     assert error is None
     assert seen[0] == TextDelta("Hi")
 

@@ -1,13 +1,19 @@
-"""The three adapters on a model server of the loopback interface, and a call of one to its end. Knows no test."""
+"""The three adapters on a model server of the loopback interface, and a call of one to its end. Knows no test.
+
+The shortest answers of the three dialects are here too, for servers that break them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import anyio
 
 from acp_agent.conversation import messages as m
+from acp_agent.errors import ModelError
 from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
 from acp_agent.llm.openai import OpenAIAccess
 from acp_agent.llm.openai_chat import OpenAIChatProvider
@@ -26,6 +32,32 @@ QUICK = RetryPolicy(attempts=4, base=0.005, connect_attempts=2)
 PROFILE = ModelProfile(200_000, 8_192, thinking="none", prices=Prices(10, 1, 20, 100))
 DIALECTS = ["anthropic", "openai", "chat"]
 Adapter = AnthropicProvider | OpenAIResponsesProvider | OpenAIChatProvider
+BEGINNING: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+    ],
+    "openai": [{"type": "response.output_text.delta", "delta": "Hi"}],
+    "chat": [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}],
+}
+"""An answer as far as its text, and no further."""
+ENDING: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ],
+    "openai": [
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+        },
+        {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 5}}},
+    ],
+    "chat": [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}],
+}
+"""The rest of it."""
 
 
 def adapter(
@@ -60,6 +92,26 @@ async def collect(provider: Adapter, asked: ModelRequest) -> list[ModelEvent]:
     with anyio.fail_after(20):
         async with aclosing(provider.stream(asked)) as events:
             return [event async for event in events]
+
+
+async def outcome(provider: Adapter, asked: ModelRequest) -> tuple[list[ModelEvent], ModelError | None]:
+    """What came of a call, and the error that it ended with, if it did. Closes the adapter."""
+    seen: list[ModelEvent] = []
+    try:
+        with anyio.fail_after(20):
+            async with aclosing(provider.stream(asked)) as events:
+                async for event in events:
+                    seen.append(event)  # noqa: PERF401 - what came before the error counts
+    except ModelError as error:
+        return seen, error
+    finally:
+        await provider.aclose()
+    return seen, None
+
+
+def encoded(events: list[dict[str, Any]]) -> bytes:
+    """Events as the body of an answer, without the word that some servers end it with."""
+    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 @asynccontextmanager
