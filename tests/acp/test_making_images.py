@@ -15,6 +15,7 @@ from support.client import AgentError
 from support.pictures import encoded, png
 from support.replies import Reply
 from support.stage import stage
+from support.waiting import read_pipe, write_pipe
 
 ROOT = Path(__file__).parents[2]
 IMAGE: dict[str, Any] = {"type": "image", "data": encoded(png(100, 100, seed=7)), "mimeType": "image/png"}
@@ -49,13 +50,11 @@ async def test_a_cancel_does_not_wait_for_an_image_and_what_is_made_of_it_is_mad
     program = {"argv": (sys.executable, "-m", "acp_agent"), "env": {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}}
     async with stage(tmp_path, Reply("Gone on."), dialect="anthropic", **program) as it:
         prompt = await it.agent.start_prompt(it.session, [LOOK, IMAGE])
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "opened").read_text, abandon_on_cancel=True)
+        await read_pipe(slow / "opened")
         await it.agent.cancel(it.session)
         assert await prompt.result() == {"stopReason": "cancelled"}
         again = await it.agent.start_prompt(it.session, [LOOK, IMAGE])
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync((slow / "go").write_text, "yes", abandon_on_cancel=True)
+        await write_pipe(slow / "go")
         with pytest.raises(AgentError, match="it is damaged"):
             await again.result()
         assert (slow / "calls").read_text() == "x"

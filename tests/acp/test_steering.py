@@ -15,6 +15,7 @@ import pytest
 from support.client import AgentError, Pending
 from support.replies import Reply, ToolCall
 from support.stage import Stage, conversation, stage
+from support.waiting import read_pipe
 
 STEER = {"prompts_while_working": "steer"}
 CALL = Reply("Look.", tool_calls=[ToolCall("shell", {"command": "echo one"}, id="t1")])
@@ -127,8 +128,7 @@ async def test_a_prompt_that_a_cancel_reaches_while_it_joins_is_kept_and_the_mod
     async with stage(tmp_path, CALL, Reply("Again."), config={**STEER, "hooks": thinks}) as it:
         async with working(it, "a slow one") as handles:
             pass
-        with anyio.fail_after(5):
-            await anyio.to_thread.run_sync(begun.read_text, abandon_on_cancel=True)
+        await read_pipe(begun)
         await it.agent.cancel(it.session)
         assert [await handle.result() for handle in handles] == [{"stopReason": "cancelled"}] * 2
         assert await it.prompt("again") == {"stopReason": "end_turn"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.client import AgentError
 from support.models import Reply, ToolCall, model_server
 from support.pictures import encoded, png
 from support.second import second_agent
+from support.waiting import read_pipe
 
 EMPTY = {"entries": []}
 
@@ -212,15 +214,14 @@ async def test_a_prompt_that_is_cancelled_before_it_is_taken_has_no_place_and_is
     tmp_path: Path, by: str
 ) -> None:
     (tmp_path / "state").mkdir()
-    hook = "hooks:\n  user_message_send:\n    - command: touch asked; sleep 60\n"
+    hook = "hooks:\n  user_message_send:\n    - command: echo > asked; sleep 60\n"
     (tmp_path / "state" / "config.yaml").write_text(hook)
+    os.mkfifo(tmp_path / "asked")
     async with model_server([]) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
         session = await it.open(tmp_path)
         prompt = await it.agent.start_prompt(session, "Hello")
         await it.agent.wait_update("state_update", session, state="running")
-        with anyio.fail_after(10):
-            while not (tmp_path / "asked").exists():  # noqa: ASYNC110 - a file wakes nobody
-                await anyio.sleep(0.02)
+        await read_pipe(tmp_path / "asked")
         assert not prompt.done
         if by == "session/cancel":
             await it.agent.notify(by, {"sessionId": session})

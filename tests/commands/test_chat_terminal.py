@@ -16,6 +16,7 @@ from support.models import Reply, ToolCall, model_server
 from support.processes import outlive, processes
 from support.screens import CTRL_C, CTRL_D, CTRL_Z, UP, Watcher, leaves, sends, watching
 from support.terminal import run_command
+from support.waiting import read_pipe, write_pipe
 
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
 TOUCH = ToolCall("shell", {"command": "touch ran"})
@@ -80,11 +81,13 @@ async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it
                 assert "> Say it." in person.rows
 
 
-CLOSING = "echo $$ > pid; mv pid closing; while [ ! -e go ]; do sleep 0.05; done"
+CLOSING = "echo $$ > closing; read _ < go"
 
 
 async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_hangs_at_once(tmp_path: Path) -> None:
     closing, go = tmp_path / "closing", tmp_path / "go"
+    os.mkfifo(closing)
+    os.mkfifo(go)
     async with model_server([Reply("Yes."), Reply("Again.")], "openai") as server:
         server.write_config(tmp_path, {"hooks": {"session_end": [{"command": CLOSING, "timeout": 60}]}})
         with anyio.fail_after(50):
@@ -93,25 +96,23 @@ async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_h
                 await sends(person, "Are you there?")
                 await person.until("Yes.")
                 person.type(CTRL_D)
-                await comes(closing)
+                await read_pipe(closing)
                 for times in (1, 2):
                     person.type(CTRL_C)
                     await person.until("^C", times)  # the terminal's own echo: it is a signal
-                go.touch()
+                await write_pipe(go)
                 assert await person.ended() == 128 + signal.SIGINT
                 [goes_on, interrupted] = [row for row in person.rows if row][-2:]
                 assert "goes on with this conversation" in goes_on
                 assert interrupted == "acp-agent: interrupted."
                 assert "Traceback" not in person.text
-            closing.unlink()
-            go.unlink()
             async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
                 await person.until(" tokens (")
                 await sends(person, "And now?")
                 await person.until("Again.")
                 person.type(CTRL_D)
-                await comes(closing)
-                running = {process for process in processes() if process.pid == int(closing.read_text())}
+                hook = int(await read_pipe(closing))
+                running = {process for process in processes() if process.pid == hook}
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(insists, person)
                     assert await person.ended() == 128 + signal.SIGINT
@@ -131,12 +132,6 @@ async def test_ctrl_c_again_and_again_at_an_empty_conversation_is_no_death_by_a_
                     tasks.cancel_scope.cancel()
                 assert "Traceback" not in person.text
     assert (await run_command(tmp_path, "sessions")).out == ""
-
-
-async def comes(file: Path) -> None:
-    """Wait for it."""
-    while not file.exists():  # noqa: ASYNC110 - a file wakes nobody
-        await anyio.sleep(0.02)
 
 
 async def insists(person: Watcher) -> None:

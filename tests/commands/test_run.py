@@ -21,6 +21,7 @@ from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.processes import marked, outlive
 from support.stored import damage_sessions
 from support.terminal import AGENT, Ran, in_a_shell, run_command
+from support.waiting import read_pipe
 
 LONG = "The cart adds prices. " * 60
 SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
@@ -265,7 +266,7 @@ async def test_a_signal_ends_the_commands_that_a_turn_runs(tmp_path: Path, sent:
         env = {**base, **server.env(), "ACP_AGENT_HOME": str(tmp_path / "state"), mark[:-2]: "1"}
         async with await anyio.open_process(line, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL) as process:
             with anyio.fail_after(40):
-                await anyio.to_thread.run_sync((tmp_path / "began").read_text, abandon_on_cancel=True)
+                await read_pipe(tmp_path / "began", 40)
                 running = marked(mark)
                 process.send_signal(sent)
                 code = await process.wait()

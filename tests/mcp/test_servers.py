@@ -81,7 +81,7 @@ async def test_the_tools_of_a_slow_server_come_when_it_is_ready(tmp_path: Path) 
         assert "'slow' is not ready yet" in it.agent.text()
         await logged(it, "MCP server slow is not ready yet")
         assert "mcp__slow__late" not in json.dumps(it.server.calls[0].body["tools"])
-        slow.go()
+        await slow.go()
         await ready(it, "slow")
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert "mcp__slow__late" in json.dumps(it.server.calls[1].body["tools"])

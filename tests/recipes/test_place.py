@@ -22,6 +22,7 @@ from acp_agent.recipes.surroundings import MAX_COMMAND_OUTPUT, CommandError, Com
 from acp_agent.recipes.template import check
 from acp_agent.session.commands import RecipeRun
 from acp_agent.session.surroundings import surroundings
+from support.waiting import read_pipe
 
 SH = "sh -c *"
 
@@ -215,12 +216,13 @@ def test_who_waits_no_more_ends_the_command_that_runs(tmp_path: Path) -> None:
 async def test_a_run_that_is_given_up_ends_its_commands(tmp_path: Path) -> None:
     made = recipe("{{ shell('sh', '-c', 'echo $$ > pid; exec sleep 60') }}", SH, "*")
     around = surroundings("sess_1", str(tmp_path), made)
-    pid = tmp_path / "pid"
+    os.mkfifo(tmp_path / "pid")
+    pid = 0
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(RecipeRun(made, "", ()).rendered, around=around))
-        await until(lambda: pid.exists() and bool(pid.read_text()))
+        pid = int(await read_pipe(tmp_path / "pid"))
         tasks.cancel_scope.cancel()
-    await until(lambda: not alive(int(pid.read_text())))
+    await until(lambda: not alive(pid))
 
 
 def test_a_command_in_claude_codes_form_is_run_where_it_may_and_else_stays(tmp_path: Path) -> None:
@@ -300,7 +302,7 @@ def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_e
 
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(10):
-        while not condition():  # noqa: ASYNC110 - nobody tells when a file is there or a process gone
+        while not condition():  # noqa: ASYNC110 - nobody tells when a process is gone
             await anyio.sleep(0.01)
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
+from support.waiting import read_pipe
 
 ENDLESS = """
 import importlib.machinery, pathlib, sys, threading
@@ -61,8 +60,7 @@ def hanging(tmp_path: Path, module: str) -> Path:
 
 async def begun(slow: Path) -> None:
     """Wait for that import."""
-    with anyio.fail_after(20):
-        await anyio.to_thread.run_sync((slow / "began").read_text, abandon_on_cancel=True)
+    await read_pipe(slow / "began")
 
 
 def _slow(tmp_path: Path, program: str) -> Path:

@@ -13,6 +13,7 @@ Owns the programs' plans and notes. What they do is in `mcp_script`.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from collections.abc import AsyncGenerator
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 
 from support.stage import Stage
+from support.waiting import write_pipe
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -71,14 +73,14 @@ class McpProgram:
         params = [note["params"] for note in self.notes() if note.get("got") == "tools/call"]
         return [{"name": each["name"], "arguments": each["arguments"]} for each in params]
 
-    def go(self) -> None:
+    async def go(self) -> None:
         """Let a slow one go on."""
-        self.plan.with_suffix(".go").touch()
+        await write_pipe(self.plan.with_suffix(".go"))
 
-    async def noted(self, method: str, times: int = 1) -> None:
-        """Wait until it has got a message."""
+    async def noted(self, method: str | None, times: int = 1) -> None:
+        """Wait until it has got a message, or an answer where no method is named."""
         with anyio.fail_after(20):
-            while [note.get("got") for note in self.notes()].count(method) < times:  # noqa: ASYNC110 - a file
+            while sum("got" in note and note["got"] == method for note in self.notes()) < times:  # noqa: ASYNC110 - a file
                 await anyio.sleep(_POLL_SECONDS)
 
 
@@ -86,6 +88,8 @@ def mcp_program(folder: Path, name: str, **plan: Any) -> McpProgram:
     """Write a server down. What stands in a plan is said in `mcp_script`."""
     file = folder / f"mcp-{name.replace('/', '-')}.json"
     file.write_text(json.dumps(plan))
+    if plan.get("slow"):
+        os.mkfifo(file.with_suffix(".go"))
     return McpProgram(name, file)
 
 

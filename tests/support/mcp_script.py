@@ -49,9 +49,7 @@ def main(plan_file: Path) -> None:
     if plan.get("mute"):
         time.sleep(600)
     if plan.get("slow"):
-        gate = plan_file.with_suffix(".go")
-        while not gate.exists():
-            time.sleep(0.02)
+        plan_file.with_suffix(".go").read_bytes()  # a named pipe: until somebody writes to it
     for printed in plan.get("prints", ()):
         print(printed, flush=True)
     for line in sys.stdin.buffer:

@@ -5,15 +5,22 @@
     changes.notify()                                                    # whoever changed something says so
     value = await changes.until(lambda: find(things), 5, lambda: "…")   # whoever waits looks again, and only then
 
-Owns the one wait that all test support uses. Knows nothing of agents, models or processes.
+    os.mkfifo(begun)
+    ...                             # another process does `echo > begun`, and waits there itself until it is read
+    await read_pipe(begun)
+
+Owns the waits that all test support uses: for what happens in this process, and for another one, which they meet at a
+named pipe. Knows nothing of agents, models or processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 
 T = TypeVar("T")
 
@@ -45,3 +52,23 @@ class Changes:
                     return found  # type: ignore[return-value]
                 await event.wait()
         raise TimeoutError(f"not within {timeout:g} s: {describe()}")
+
+
+async def read_pipe(pipe: Path, timeout: float = 20) -> str:
+    """Wait until another process has written to a named pipe and closed it; what it wrote.
+
+    :param timeout: seconds.
+    :raises TimeoutError: when none has.
+    """
+    with anyio.fail_after(timeout):
+        return await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)
+
+
+async def write_pipe(pipe: Path, text: str = "\n", timeout: float = 20) -> None:
+    """Wait until another process reads a named pipe, and let it go on.
+
+    :param timeout: seconds.
+    :raises TimeoutError: when none does.
+    """
+    with anyio.fail_after(timeout):
+        await anyio.to_thread.run_sync(pipe.write_text, text, abandon_on_cancel=True)
