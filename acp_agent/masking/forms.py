@@ -11,20 +11,18 @@ import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from acp_agent.masking.assigned import assignments, begun
 from acp_agent.masking.names import is_secret_name, is_weak_parameter
-from acp_agent.masking.values import is_given, is_mixed, is_plain, is_random
+from acp_agent.masking.private_keys import private_keys, unfinished_key
+from acp_agent.masking.values import is_drawn, is_given, is_plain, is_random
 
 Finding: TypeAlias = tuple[int, int, int, int]
 """Where it begins and ends, which cannot be parted, and where what is hidden of it does; the same place twice where
 nothing is."""
 
-MOST_QUOTED = 200
-"""Characters between quotes."""
-MOST_PRIVATE = 20_000
-"""Characters of a private key."""
-
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Not within a word, but behind a line's end that is written as an escape."""
+_TELEGRAM = r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
 _KEYS = re.compile(
     _START + r"(?:"
     r"(?P<judged>(?<!sha256=)(?:sk|rk|xai|gsk|csk|nvapi|pplx|tvly|fw|r8|lsv2|dckr_pat|lin_api|ntn|whsec|figd|shp(?:at|ca|pa|ss))[-_]"
@@ -34,24 +32,14 @@ _KEYS = re.compile(
     r"|pypi-AgE[A-Za-z0-9_-]{40,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"
     r"|do[opr]_v1_[a-f0-9]{40,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{30,}|hvs\.[A-Za-z0-9_-]{24,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,3}"
-    r"|xox[abeoprs]-(?=[A-Za-z-]{0,10}[0-9])[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})",
+    r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}|Signature=(?P<signature>[a-f0-9]{64})|"
+    + _TELEGRAM
+    + r"|hooks\.slack\.com/(?:services|workflows|triggers)/(?P<hook>[A-Za-z0-9_/-]{20,})"
+    r"|xox[abeoprs]-(?=[A-Za-z-]{0,10}[0-9])[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})|(?<=/bot)" + _TELEGRAM,
     re.ASCII,
 )
 _LONG = re.compile(r"[A-Za-z0-9]{16}")
 _BEARER = re.compile(_START + r"bearer ([a-z0-9._~+/=-]{8,})", re.ASCII | re.IGNORECASE)
-_PRIVATE_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----", re.ASCII)
-_PRIVATE_UNBEGUN = re.compile(r"-----BEGIN [A-Z ]{0,50}-{0,5}\Z", re.ASCII)
-_NO_BODY = r"(?<![A-Za-z0-9])[a-z]{1,15}[,.]? [a-z]{1,15}[,.]? [a-z]{1,15}[\s.,]|[(){}\u3040-\ud7ff]"
-"""Three words of prose, a call or a block of code: no key has them."""
-_BODY_HEADER = r"(?:(?<=\n)|(?<=\\n))[A-Z][A-Za-z-]{1,20}: (?:[^\n\\-]|-(?!----)){0,200}(?:\n|\\n|\\?\Z)"
-_BODY = rf"(?>{_BODY_HEADER}|(?!{_NO_BODY})(?:[^-]|-(?!----)))"
-"""One of its headers, or a character of a private key; quotes and signs in front of lines may be among them."""
-_PRIVATE_UNENDED = re.compile(rf"{_PRIVATE_BEGINS.pattern}{_BODY}{{0,{MOST_PRIVATE}}}+-{{0,5}}E?N?D?\Z", re.ASCII)
-_PRIVATE = re.compile(
-    rf"{_PRIVATE_BEGINS.pattern}(?:({_BODY}{{1,{MOST_PRIVATE}}}+)-----END"
-    rf"|((?=\s{{0,9}}[A-Za-z0-9+/\\]{{40}})(?:(?!{_NO_BODY})[A-Za-z0-9+/=\\\s]){{40,{MOST_PRIVATE}}}+))",
-    re.ASCII,
-)
 _ADDRESS = re.compile(
     r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s\"'<>`]+|(?<![^\s\"'(=\x80-\U0010ffff])/[^\s\"'<>`?(=]{0,2000}\?[^\s\"'<>`]+",
     re.ASCII | re.IGNORECASE,
@@ -72,7 +60,7 @@ _X_HEADER = _START + r"x-(?:[a-z0-9]{1,40}-){0,5}(?:key|token|secret|auth|passwo
 _SET_COOKIE = _START + rf"set-cookie{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _HEADER = re.compile(
     rf"(?:{_AUTHORIZATION}(?:basic|bearer|digest|token|negotiate|apikey)[ \t]{{1,5}}"
-    rf"|(?P<bare>(?:{_AUTHORIZATION}|{_START}(?:private-token|api-key):[ \t]{{0,5}})(?=[a-z0-9_+/=.-]{{16}}))"
+    rf"|(?P<bare>(?:{_AUTHORIZATION}(?!aws4-)|{_START}(?:private-token|api-key):[ \t]{{0,5}})(?=[a-z0-9_+/=.-]{{16}}))"
     rf"|{_X_HEADER}(?:{_QUOTE}:[ \t]{{0,5}}{_QUOTE}|:[ \t]{{0,5}})|{_SET_COOKIE}(?=[^\s=;]{{1,100}}=))"
     r"(?P<value>[^\s\"',;`${}<>()\[\]\x80-\U0010ffff][^\s\"',;`{}\x80-\U0010ffff]*)",
     re.ASCII | re.IGNORECASE,
@@ -81,79 +69,55 @@ _PAIR = r"[^\s=;,\"'`\x80-\U0010ffff]{1,100}=[^\s;\"'`\x80-\U0010ffff]*"
 _COOKIE = r"(?:(?<![a-z0-9-])|(?<=\\[nrt]))cookie" + rf"{_QUOTE}?:[ \t]{{0,5}}{_QUOTE}?"
 _COOKIES = re.compile(rf"{_COOKIE}({_PAIR}(?:; ?{_PAIR}){{0,50}})", re.ASCII | re.IGNORECASE)
 _HEADERS = ("authorization", "x-", "cookie", "private-token", "api-key")
-_NAME = (
-    r"(?:(?<![\w$-])|(?<=\\[nrt]))(?:(?:[A-Z][A-Z0-9]{0,30}_){0,6}"
-    r"(?:TOKEN|SECRET|(?:[A-Z]{1,8})?PASSWORD|PASSWD|PASSPHRASE|(?<=_)PWD|PAT"
-    r"|(?:API|ACCESS|SECRET|PRIVATE)_?KEY(?:_[A-Z0-9]{1,10})?|(?<=_)(?:PASS|KEY))"
-    r"|--(?:[a-z0-9]{1,30}-){0,6}(?:token|secret|password|passphrase|api-?key|access-key|auth))="
-)
-_WEAK_KEY = re.compile(r"(?!.*(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION)_?KEY).*_KEY")
-"""A variable that may be any key, also one that something is found by."""
-_ASSIGNED = re.compile(
-    rf"({_NAME})(?:\"((?:[^\"\\\n]|\\[^\n]){{1,{MOST_QUOTED}}})\"|'([^'\n]{{1,{MOST_QUOTED}}})'"
-    rf"|{_QUOTE}?"
-    r"((?:[^\s\"'$&;|()<>\[\]{}`,\\]|\\(?![nrt]))(?:[^\s\"'$&;|()<>\[\]{}`,\\]|\\(?![nrt\"])){3,})"
-    r"(?=[\s\"'&;|`,)]|\\[nrt\"]|$))",
-    re.ASCII,
-)
 _UNFINISHED = re.compile(
     rf"(?:{_START}bearer|{_AUTHORIZATION}(?:[a-z]{{1,9}}[ \t]{{0,5}})?|{_START}(?:proxy-)?authorization{_QUOTE}?"
     rf"|{_X_HEADER}{_QUOTE}?:[ \t]{{0,5}}|{_START}(?:private-token|api-key):"
     rf"|{_SET_COOKIE}|{_COOKIE}(?:{_PAIR}; ?){{0,50}})[ \t]{{0,5}}\S*\Z",
     re.ASCII | re.IGNORECASE,
 )
-_UNQUOTED = re.compile(rf"{_NAME}(?:\"(?:[^\"\\\n]|\\[^\n]){{0,{MOST_QUOTED}}}|'[^'\n]{{0,{MOST_QUOTED}}})\Z", re.ASCII)
 
 
 def findings(text: str) -> Iterator[Finding]:
     """All that may be a secret by its form, in no order; some overlap."""
-    if "PRIVATE KEY" in text:
-        for found in _PRIVATE.finditer(text):
-            yield *found.span(), *found.span(found.lastindex or 0)
+    yield from private_keys(text)
     if "://" in text:
         yield from _logins(text)
     if "=" in text:
         yield from _parameters(text)
-        for found in _ASSIGNED.finditer(text):
-            group = found.lastindex or 0
-            name = found[1].rstrip("=")
-            opens = is_secret_name(name) and is_given(found[group], name)
-            if opens and _WEAK_KEY.fullmatch(name):
-                opens = is_random(found[group]) or is_mixed(found[group])
-            yield *found.span(), *_hidden(found, group, opens)
+    if "=" in text or ":" in text or "ENV" in text or "set" in text:
+        yield from assignments(text)
     lowered = text.lower()
     if any(name in lowered for name in _HEADERS):
         for found in _HEADER.finditer(text):
             value = found["value"]
-            opens = is_random(value) or is_mixed(value) if found["bare"] else is_given(value, "token")
+            opens = is_drawn(value) if found["bare"] else is_given(value, "token")
             yield *found.span(), *(found.span("value") if opens else (found.start(), found.start()))
         for found in _COOKIES.finditer(text):
             yield *found.span(), *found.span(1)
     if "bearer" in lowered:
         for found in _BEARER.finditer(text):
-            yield *found.span(), *_hidden(found, 1, is_random(found[1]) or is_mixed(found[1]))
+            yield *found.span(), *_hidden(found, 1, is_drawn(found[1]))
     for found in _KEYS.finditer(text):
-        yield *found.span(), *_hidden(found, 0, not found["judged"] or _is_drawn(found[0]))
+        yield *found.span(), *_hidden(found, found.lastgroup or 0, _is_key(found))
 
 
 def unfinished(text: str) -> int:
     """Where something begins that more text may make a finding of over a blank or a line's end; its length where
     nothing does."""
-    start = len(text)
-    for found in _PRIVATE_BEGINS.finditer(text):
-        if _PRIVATE_UNENDED.match(text, found.start()):
-            start = found.start()
-            break
     at = text.rfind("\n") + 1
-    for form in (_UNFINISHED, _UNQUOTED, _PRIVATE_UNBEGUN):
-        if found := form.search(text, at):
-            start = min(start, found.start())
-    return start
+    found = _UNFINISHED.search(text, at)
+    return min(found.start() if found else len(text), unfinished_key(text, at), begun(text, at))
 
 
-def _is_drawn(key: str) -> bool:
-    """Whether it is a key and no name of C, as `sk_ASN1_UTF8STRING_num`."""
-    return is_random(key) and (not key.startswith("sk_") or _LONG.search(key) is not None)
+def _is_key(found: re.Match[str]) -> bool:
+    """Whether it is a key and no name of C, as `sk_ASN1_UTF8STRING_num`, nor one that stands for another."""
+    match found.lastgroup:
+        case "judged":
+            return is_random(found[0]) and (not found[0].startswith("sk_") or _LONG.search(found[0]) is not None)
+        case "hook":
+            return is_random(found["hook"])
+        case _:
+            return True
 
 
 def _logins(text: str) -> Iterator[Finding]:
@@ -176,5 +140,5 @@ def _parameters(text: str) -> Iterator[Finding]:
             yield *found.span(), *_hidden(found, 2, opens)
 
 
-def _hidden(found: re.Match[str], group: int, is_secret: bool) -> tuple[int, int]:
+def _hidden(found: re.Match[str], group: int | str, is_secret: bool) -> tuple[int, int]:
     return found.span(group) if is_secret else (found.start(), found.start())

@@ -39,8 +39,11 @@ _COMMANDS = frozenset({"command", "cmd", "script"})
 _ADDRESSES = frozenset({"url", "uri"})
 _DESCRIBES = frozenset(
     {"type", "kind", "scheme", "method", "in", "name", "title", "description", "format", "label", "required", "status"}
+    | {"domain", "path", "expires", "sameSite"}
 )
-"""Members of an object with a secret in it that say what it is."""
+"""Members of an object with a secret in it that say what it is; of a cookie, where it is sent and how long."""
+_MOST_OF_A_TOKEN = 8
+"""Characters of a word that may be a language model's token."""
 
 
 @frozen
@@ -137,6 +140,7 @@ def _members(value: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonVa
     is_pair = isinstance(name, str) and "value" in value and is_secret_name(name)
     is_answer = value.get("action") in ("accept", "decline", "cancel") and isinstance(value.get("content"), dict)
     is_call = "toolCallId" in value
+    is_models = "logprob" in value
     shown: dict[str, JsonValue] = {}
     for key, item in value.items():
         if key == "env" and not way.hidden:
@@ -148,6 +152,10 @@ def _members(value: dict[str, JsonValue], way: _Way, choices: Choices) -> JsonVa
         elif is_answer and key == "content":
             masked_item = _answer(cast("dict[str, JsonValue]", item), way, choices)
         elif way.described and isinstance(item, str) and (key in _DESCRIBES or is_about(key)) and not is_random(item):
+            masked_item = way.short(mask(item, way.secrets))
+        elif way.described and key in _DESCRIBES and isinstance(item, int | float):
+            masked_item = item
+        elif key == "token" and isinstance(item, str) and not way.hidden and (is_models or _is_word(item)):
             masked_item = way.short(mask(item, way.secrets))
         else:
             inner = replace(
@@ -169,7 +177,12 @@ def _under(name: str, way: _Way, item: JsonValue = None) -> _Way:
     if not is_secret_name(name) or is_way_in or is_cut:
         return way
     least = 0 if is_password_name(name) else None if counts_tokens(name) else _SHORTEST_CODE
-    return replace(way, hidden=True, least=least, described=isinstance(item, dict))
+    return replace(way, hidden=True, least=least, described=isinstance(item, dict | list))
+
+
+def _is_word(token: str) -> bool:
+    """Whether it is a language model's, which is a short word or a part of one, or signs; no other is."""
+    return len(token) <= _MOST_OF_A_TOKEN and not any(map(str.isdigit, token))
 
 
 def _environment(item: JsonValue, way: _Way, choices: Choices) -> JsonValue:

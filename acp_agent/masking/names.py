@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 _PASSWORDS = re.compile(r"secret|passw(?:or)?d|passphrase|passcode|(?:^|-)(?:pwd|pin|otp|cvv)$|-pass$")
@@ -10,8 +11,16 @@ _ANYWHERE = re.compile(r"api-?key|token(?!iz)|credential|authorization|cookie")
 _AT_THE_END = re.compile(
     r"(?:^|-)(?:auth|bearer|pat|jwt|(?:access|private|signing|encryption|session|master)-?key(?:-id)?)$|-key(?:-[0-9]{1,3})?$"
 )
+_SURE = re.compile(
+    r"(?:secret|token|passw(?:or)?d|passphrase|passcode|-(?:pwd|pass)|(?:^|-)(?:auth|pat|jwt)"
+    r"|(?:api|access|secret|private|encryption|signing|master|account|storage)-?key(?:-[a-z0-9]{1,10})?)"
+    r"(?:-(?:[0-9]{1,3}|base|prod|production|dev|test|live|staging))?$|secret-key-base$"
+)
+_VARIABLE = re.compile(rf"{_PASSWORDS.pattern}|{_ANYWHERE.pattern}|key|(?:^|-)(?:pass|pat|jwt|auth)$")
+_DIRECTORY = "PWD"
+"""The shell's: where it is."""
 _OPEN_KEYS = re.compile(
-    r"(?:^|-)(?:public|primary|foreign|cache|sort|partition|hash|range|row|map|dict|idempotency)-key$"
+    r"(?:^|-)(?:public|primary|foreign|cache|sort|partition|hash|range|row|map|dict|idempotency)-key(?:-token)?$"
 )
 """What many may know, and what things are found by."""
 _IN_A_QUERY = re.compile(r"(?:^|-)(?:key|sig|signature|code|hmac|sid|session)$")
@@ -45,13 +54,25 @@ def is_harmless_header(name: str) -> bool:
     return _HARMLESS_HEADERS.fullmatch(name) is not None
 
 
+@lru_cache(4096)
 def is_secret_name(name: str) -> bool:
     """Whether what it names is a secret, such as `X-Api-Key`, `DB_PASS` or `accessToken`, and not what is said about
     one, such as `token_endpoint`, nor a model's tokens."""
     words = said(name)
-    if not (_PASSWORDS.search(words) or _ANYWHERE.search(words) or _AT_THE_END.search(words)):
+    if name == _DIRECTORY or not (_PASSWORDS.search(words) or _ANYWHERE.search(words) or _AT_THE_END.search(words)):
         return False
     return not (_COUNTS.search(words) or _OPEN_KEYS.search(words) or is_about(name))
+
+
+def is_sure_name(name: str) -> bool:
+    """Whether it is a secret's name that is hardly anything else's in a text, where nothing is known of the place."""
+    return is_secret_name(name) and _SURE.search(said(name)) is not None
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether a variable of the environment with this name may be a secret that has to be known wherever it stands,
+    also one that a place would not be hidden for, as `KEY_OF_SHOP`."""
+    return name != _DIRECTORY and _VARIABLE.search(said(name)) is not None
 
 
 def is_about(name: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from acp_agent.masking.names import is_about, is_secret_name
+from acp_agent.masking.names import is_about, is_secret_name, is_secret_variable
 
 # What the forms are found with takes tens of milliseconds to be made, and an agent that starts says nothing: it is
 # imported where the first text is masked.
@@ -19,9 +19,6 @@ from acp_agent.masking.names import is_about, is_secret_name
 MASK = "***"
 MIN_SECRET = 8
 """Characters of a known value; hiding a shorter one would garble all that is said."""
-_VARIABLE = re.compile(
-    r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|PASSWD|PASSPHRASE|COOKIE|(?:^|_)(?:PASS|PAT|JWT|AUTH)$|_PWD$", re.IGNORECASE
-)
 _MOST_ROUNDS = 5
 _SOLID = re.compile(r"\S", re.ASCII)
 _MEMBER = re.compile(r"\"([A-Za-z_][\w-]{0,80})\"(\s{0,9}:\s{0,9}\")((?:[^\"\\]|\\.)+)")
@@ -43,7 +40,7 @@ def secrets_of(env: Mapping[str, str]) -> list[str]:
     secrets = {
         value
         for name, value in env.items()
-        if _VARIABLE.search(name) and len(value) >= MIN_SECRET and (not is_about(name) or is_random(value))
+        if is_secret_variable(name) and len(value) >= MIN_SECRET and (not is_about(name) or is_random(value))
     }
     return sorted(secrets | _remembered, key=len, reverse=True)
 

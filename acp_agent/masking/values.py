@@ -23,6 +23,9 @@ _SAYS_NOTHING = re.compile(
 _PLAIN = re.compile(
     r"(?:[A-Z]?[a-z]{0,15}|[A-Z]{1,15})(?:[._+-](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|[0-9]{1,3}))*|-?[0-9]{1,5}"
 )
+_WORD = re.compile(r"[A-Z][a-z]{2,}|[a-z]{3,}")
+_NAMES = re.compile(r"[A-Za-z]{1,40}[0-9]{0,4}(?:[-_./:+*][A-Za-z]{0,40}[0-9]{0,4}){1,40}")
+_NO_PASSWORD = re.compile(r"\s|://|\(\?|\{\w*\}|^[./~]|\\[nrtux]")
 _ELSEWHERE = re.compile(
     r"\$[{(]|\$[A-Za-z_]\w*(?:$|[/\"' ])|[`<]|\{[{%A-Za-z_}]|%[A-Z_]+%|%[sr]$|[*.…]+$|[xX]{3,}$", re.ASCII
 )
@@ -51,10 +54,23 @@ def is_random(value: str) -> bool:
     return False
 
 
-def is_mixed(value: str) -> bool:
-    """Whether letters and digits change in it as they seldom do in what has a meaning, separators aside."""
+def is_drawn(value: str) -> bool:
+    """Whether it is random, or letters and digits change in it as they seldom do in what has a meaning, separators
+    aside."""
     joined = "".join(_RUN.findall(value))
-    return sum(map(str.isdigit, joined)) > 2 and len(_CHANGE.findall(joined)) > 1
+    return is_random(value) or (sum(map(str.isdigit, joined)) > 2 and len(_CHANGE.findall(joined)) > 1)
+
+
+def is_odd(value: str) -> bool:
+    """Whether it has letters and digits as a password that somebody made up has, and is no word, name, path or
+    sentence."""
+    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and value.isascii()
+    return has_both and not (is_plain(value) or _NO_PASSWORD.search(value) or _NAMES.fullmatch(value))
+
+
+def is_worded(value: str) -> bool:
+    """Whether much of it are words, written together as code writes them."""
+    return sum(map(len, _WORD.findall(value))) > 0.4 * len(value)
 
 
 def is_plain(value: str) -> bool:

@@ -40,6 +40,19 @@ ORDINARY = (
     "commit d217132b1bfe8914c114aa00bb11cc22dd33", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==",
     "key;value;token\n1;a;b", "日本語のkeyとtoken: 5", "token: NEWLINE",
     "PWD=/home/me", "OLDPWD=/home/me", "SORT_KEY=name", "TITLE_KEY=home.title", "sk_ASN1_UTF8STRING_num(a)",
+    '<a href="x" ACCESSKEY="P">',
+    "token = next_token()", "TOKEN=(process.env.T||t1)", "password = get_password(user1)", "self.api_key = api_key",
+    "token: OAuth2Token",
+    "private_key: ed25519.Ed25519PrivateKey", "KEM = rust.MLKEM768X25519PrivateKey", "secret = base64.b64decode(raw1)",
+    "token = t2 if fresh else t1", "def f(self, *, token=None, secret: str = ''):", "tokens: list[Token2] = []",
+    'const token = "if"', '{"token": "if", "id": 5}', "password: at least 8 characters",
+    'password: "Min. 8 characters"', "token_url = https://a.example/v2/token1", "secret: prod-db-secret-2",
+    "publicKeyToken=b77a5c561934e089", "auth: v2AuthCapabilities(a?.b)", "api_key = settings.api_key_v2",
+    "pagination_token: str", "sort_key = a7b3c9d1e5f7", "  -- password", "the ENV variable API_KEY names it",
+    "set -x; echo token", "set the token now", "secret := r.Secret2", 'LS32_PAT = "(?:{hex}:{hex}|{ipv4})"',
+    "SignedHeaders=host;x-amz-date, Signature=SIGNATURE", "key = 5", "API_KEY: $KEY",
+    "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "12:30:AAA", "AGE-SECRET-KEY-1...",
+    "Authorization: AWS4-HMAC-SHA256 Credential=x", "MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ",
     "api-key: is a header", "a.py,sha256=r8_aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5,12",
 )  # fmt: skip
 MESSAGES: tuple[Any, ...] = (
@@ -85,6 +98,10 @@ MESSAGES: tuple[Any, ...] = (
     {"headers": [{"name": "Accept", "value": "text/html"}], "responseHeaders": ["ETag: abc"]},
     {"url": "https://a.example/?page=2&code=200", "command": "grep -rn token src", "args": ["--max-tokens", "5"]},
     {"publicKey": "a", "primaryKey": "id", "cacheKey": "b", "sortKey": "c", "partitionKey": "d", "tokens": ["hello"]},
+    {"token": "if"},
+    {"token": "\u0120the", "logprob": -0.25},
+    {"token": "international", "logprob": -7.5, "bytes": [105, 110], "top_logprobs": [{"token": " a1", "logprob": -9}]},
+    {"cookies": [{"domain": "a.example", "path": "/", "expires": 1800000000, "httpOnly": True, "sameSite": "Lax"}]},
     {"env": None, "cwd": "/a", "_meta": {"progressToken": "a-1"}, "path": "src/token.py"},
     {"env": "prod", "secretName": "db", "tokenFile": "/run/token", "api_key_env": "OPENAI_API_KEY"},
 )
@@ -125,6 +142,13 @@ PLACES = (
     "> api-key: {}", "Authorization: {}", "use bearer {} there",
     'A\\n\\"Authorization\\": \\"Bearer {}\\"', 'a\\nAPI_KEY=\\"{}\\"\\nB',
     "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
+    "aws_secret_access_key = {}", "[db]\ndb_password={}\nport = 1", "  db_password: {}", "token: '{}'",
+    'password = "{}"', "SECRET_KEY_BASE={}", "config.client_secret = {}  # ours", "$secret = '{}';",
+    '{{"access_token": "{}"}}', "'secret' => '{}',", "AccountName=a;AccountKey={}==;EndpointSuffix=x",
+    "SharedAccessKeyName=Root;SharedAccessKey={}=;EntityPath=q", "ENV API_KEY {}", "set -gx API_KEY {}; echo",
+    "setenv DB_PASSWORD {}", "client_secret={}&grant_type=a", "//registry.example/:_authToken={}",
+    "DB_PASSWORD=a$b&{}(x)", 'secret := "{}"', 'a\\n\\"client_secret\\": \\"{}\\"',
+    "https://hooks.slack.com/services/T01AB2CD3/B02AB2CD3/{}",
 )  # fmt: skip
 COMMANDS = (
     "run --token {}", "run --password='{}'", "db_pass={} make", 'curl -H "X-Session: {}" a', "curl --cookie 'sid={}' a",
@@ -187,6 +211,50 @@ def test_what_a_command_is_given_is_hidden(secret: str, line: str) -> None:
 @settings(max_examples=20)
 def test_what_a_member_says_is_hidden(member: str, secret: str) -> None:
     assert secret not in json.dumps(masked(json.loads(member.replace("§", secret)), []))
+
+
+@pytest.mark.parametrize("password", ["hunter2", "Tr0ub4dor&3", "pa$$w0rd(1)", "Summer2024!", "%9(yxz"])
+@pytest.mark.parametrize(
+    "place", ["DB_PASSWORD={}", "db_password={}", "db_password: {}", "password = {}", "ENV DB_PASS {}"]
+)
+def test_a_password_that_somebody_made_up_is_hidden_at_the_end_of_a_line_of_settings(password: str, place: str) -> None:
+    line = place.format(password)
+    assert mask(line, []) == place.format(MASK)
+    assert mask(f"[a]\n{line}\nport = 1\n", []) == f"[a]\n{place.format(MASK)}\nport = 1\n"
+
+
+BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"it says -----BEGIN PRIVATE KEY----- first and then we have {BODY} there", None),
+        (f"-----BEGIN RSA PRIVATE KEY-----\nand here is the body of it\n{BODY}\n{BODY}\n-----END", None),
+        (f"(mine): {BODY}\n> {BODY}\n", "(mine): ***\n"),
+        (f'f("{BODY}\\n{BODY}=", "a")', 'f("***", "a")'),
+        (f"key b3BlbnNzaC1rZXktdjEA{BODY} is it", "key *** is it"),
+    ],
+)
+def test_a_private_key_among_words_or_without_its_marks_is_hidden(text: str, left: str | None) -> None:
+    assert mask(text, []) == (left or text.replace(f"{BODY}\n{BODY}", BODY).replace(BODY, MASK))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33.", "***."),
+        ("SignedHeaders=host, Signature=" + "5d672d79c15b1316" * 4, "SignedHeaders=host, Signature=***"),
+        ("is 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0", "is ***"),
+        ("https://a.example/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe", "https://a.example/bot***/getMe"),
+        (
+            "https://hooks.slack.com/services/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",
+            "https://hooks.slack.com/services/***",
+        ),
+    ],
+)
+def test_keys_of_other_forms_are_hidden_alone(text: str, left: str) -> None:
+    assert mask(text, []) == left
 
 
 def test_a_number_in_the_environment_is_hidden_as_its_texts_are() -> None:
