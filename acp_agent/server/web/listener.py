@@ -148,10 +148,9 @@ def _keep_nothing_of_what_is_too_long() -> None:
     """Hypercorn tells a WebSocket's client that its message was too long, and goes on collecting what comes all the
     same, also what little becomes much of when it is inflated."""
     from hypercorn.protocol import ws_stream
-    from wsproto.events import Message
 
     class Bounded(ws_stream.WebsocketBuffer):
-        def extend(self, event: Message[Any]) -> None:
+        def extend(self, event: Any) -> None:
             if self.length + len(event.data) <= self.max_length:
                 super().extend(event)  # pyright: ignore[reportUnknownMemberType]
                 return
