@@ -71,17 +71,25 @@ class Peer:
 
     :param transport: moves the lines; `run` closes it.
     :param router: what can be asked of this end.
+    :param on_end: called once the connection has ended, before whoever waits for an answer learns of it: work that is
+        for the other end alone can be cancelled then, and does not fail.
     :ivar ended: set once the connection has ended; `run` may still be writing what is left.
     :param error_mapper: says what an exception that a handler did not expect looks like on the wire. It is also
         called for a notification's exception, which nobody is told about, so that it can be logged.
     """
 
     def __init__(
-        self, transport: Transport, router: Router, *, error_mapper: Callable[[Exception], RpcError] = internal_error
+        self,
+        transport: Transport,
+        router: Router,
+        *,
+        error_mapper: Callable[[Exception], RpcError] = internal_error,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self._transport = transport
         self._router = router
         self._error_mapper = error_mapper
+        self._on_end = on_end
         self._outbox = Outbox()
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
@@ -367,6 +375,8 @@ class Peer:
     def _disconnect(self) -> None:
         self._closed = True
         self.ended.set()
+        if self._on_end is not None:
+            self._on_end()
         for pending in self._pending.values():
             pending.answered.set()
         self._outbox.drain()

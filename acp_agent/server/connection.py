@@ -42,17 +42,14 @@ class Connection:
             self._agent.initialized(handshake.params, handshake.version)
         router = Router()
         self._agent.register(router)
-        self._peer = Peer(transport, router, error_mapper=to_rpc_error)
+        self._peer = Peer(transport, router, error_mapper=to_rpc_error, on_end=self._end_the_turns)
         self._agent.connect(self._peer)
 
     async def run(self) -> None:
         """Serve until the client is gone or `close` is called, and every session has ended."""
         async with self._sessions:
             try:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._end_the_turns)
-                    await self._peer.run()
-                    tasks.cancel_scope.cancel()
+                await self._peer.run()
             finally:
                 self._sessions.cancel_scope.cancel()
                 self._gone()
@@ -64,9 +61,8 @@ class Connection:
     async def _open_manager(self) -> SessionManager:
         return SessionManager(await self._services(), self._sessions)
 
-    async def _end_the_turns(self) -> None:
+    def _end_the_turns(self) -> None:
         """While the client is given a moment to read what is left."""
-        await self._peer.ended.wait()
         self._agent.disconnected()
         self._gone()
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from support.client import AgentError
-from support.editors import CODECOMPANION, ZED, Editor
+from support.editors import CODECOMPANION, ZED, ZED_BETA, Editor
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results, stage
 
@@ -24,6 +24,7 @@ CALLS = {
     "plan": ToolCall("plan", {"entries": [{"content": "First", "status": "in_progress"}, {"content": "Then"}]}),
     "grep": ToolCall("grep", {"pattern": "one"}),
 }
+QUESTION = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]})
 NOT_RUN = "The user cancelled this call before it ran. It had no effect."
 FREE, ASKED, DENIED = "free", "asked", "denied"
 MATRIX = {
@@ -220,6 +221,29 @@ async def test_a_cancel_while_it_is_asked_ends_the_turn_and_takes_the_question_b
         assert [call["status"] for call in it.calls()] == ["failed"]
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
         assert [result.text for result in results(it.server.calls[1].body)] == [NOT_RUN]
+
+
+@pytest.mark.parametrize("asks", [CALLS["write"], QUESTION], ids=["permission", "form"])
+async def test_an_editor_that_goes_while_something_is_asked_has_cancelled_the_turn(
+    tmp_path: Path, asks: ToolCall
+) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[asks]), Reply("Later."), editor=ZED_BETA, laws=False) as it:
+        it.agent.permission_hold = anyio.Event()
+
+        async def never(params: Mapping[str, Any]) -> Any:
+            await anyio.sleep_forever()
+
+        it.agent.handlers["elicitation/create"] = never
+        await it.agent.start_prompt(it.session, "Work")
+        await it.line("session/request_permission" if asks is CALLS["write"] else "elicitation/create")
+        await it.agent.close_stdin()
+        assert await it.agent.wait_exit() == 0
+        assert "Traceback" not in "".join(log.read_text() for log in tmp_path.rglob("*.log"))
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.agent.prompt(it.session, "Next") == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert "cancelled" in result.text
 
 
 async def test_the_mode_that_is_set_while_it_is_asked_counts_for_that_call_as_well(tmp_path: Path) -> None:
