@@ -17,12 +17,14 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from acp_agent.app import connection, sessions_database
+from acp_agent.jsonrpc.messages import JsonObject, encode
 from acp_agent.server.connection import Connection
 from acp_agent.server.web import answer
 from acp_agent.server.web.clients import Clients, Conversation
 from acp_agent.server.web.endpoint import Endpoint
 from acp_agent.server.web.gate import Gate
 from acp_agent.server.web.guests import Guests
+from acp_agent.server.web.http_transport import HttpTransport
 from acp_agent.server.web.listener import listening_socket, serve_http
 from acp_agent.server.web.streams import Streams
 from acp_agent.server.web.websocket_transport import in_one_line
@@ -132,6 +134,46 @@ async def test_who_reads_a_stream_takes_over_from_whoever_did() -> None:
             streams.close()
     assert told == [("one", b"0"), ("one", None), ("two", b"1"), ("two", None), ("three", b"2"), ("three", None)]
     assert not streams.are_read
+
+
+async def test_the_answer_to_a_load_comes_behind_the_replay_though_on_another_stream() -> None:
+    transport = HttpTransport("c", Streams())
+    load: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": "session/load", "params": {"sessionId": "a"}}
+    replayed = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a"}}'
+    answered = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    with anyio.fail_after(5), transport.reader("a") as session, transport.reader(None) as own:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(transport.post, load, encode(load), "a")
+            await transport.read_line()
+            tasks.start_soon(transport.write, replayed + b"\n" + answered + b"\n")
+            assert await session.next() == replayed
+            with anyio.move_on_after(0.05) as on_its_way:
+                await own.next()
+            assert on_its_way.cancelled_caught
+            tasks.start_soon(session.next)  # it is sent, and the next one is wanted
+            assert await own.next() == answered
+            tasks.cancel_scope.cancel()
+    await transport.aclose()
+
+
+async def test_a_client_is_silent_from_when_it_was_last_heard_or_read_and_not_while_it_waits_for_its_greeting() -> None:
+    now = 0.0
+    transport = HttpTransport("c", Streams(), clock=lambda: now)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(transport.greet, dict(GREETING), encode(dict(GREETING)))
+        await transport.read_line()
+        now = 100.0
+        assert transport.silent_for == 0
+        await transport.write(encode({"jsonrpc": "2.0", "id": GREETING["id"], "result": {}}))
+    now = 103.0
+    assert transport.silent_for == 3
+    with transport.reader(None):
+        now = 200.0
+        assert transport.silent_for == 0
+    transport.left()
+    now = 207.0
+    assert transport.silent_for == 7
+    await transport.aclose()
 
 
 @given(st.binary(max_size=40) | st.sampled_from([b'{\n "a":\n 1}', b'"\n"', b"[\n]"]))
