@@ -12,6 +12,7 @@ from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
     ContextSwapped,
+    PartialAnswer,
     Receipt,
     SessionForked,
     ToolReturned,
@@ -246,6 +247,47 @@ async def test_a_page_that_is_served_shows_what_is_added_and_leaves_open_what_is
             assert await person.ended() == 130
     finally:
         await store.aclose()
+
+
+async def test_an_answer_grows_on_a_page_that_is_served_without_the_beginning_of_a_secret(tmp_path: Path) -> None:
+    secret = "hunter2-7c1f09aa55de"
+    log = a_log()
+    log.prompt("Say it")
+    store = await stored(tmp_path, log)
+    try:
+        at_work = at_a_terminal(tmp_path, "inspect", "sess_1", "--serve", env={"SHOP_TOKEN": secret})
+        async with at_work as person, browser() as page:
+            with anyio.fail_after(30):
+                await person.until("Ctrl-c ends it.")
+            await page.open(person.shown.split()[0])
+            await page.until(READY)
+            for piece in ("Here it", f" is: {secret[:12]}", f"{secret[12:]}, and more"):
+                log.add(PartialAnswer("msg_x", piece))
+                await store.append("sess_1", log.head - 1, log.events[-1:])
+                await page.until(f"{READY} === '{log.head}'")
+                shown = await page.value("document.querySelector('#item-3-1').textContent")
+                assert "Here " in shown
+                assert secret[:7] not in shown
+            assert "***, and" in shown
+            assert page.errors == []
+    finally:
+        await store.aclose()
+
+
+async def test_a_page_that_is_followed_no_more_says_so(tmp_path: Path) -> None:
+    store = await stored(tmp_path, a_log())
+    await store.aclose()
+    async with browser() as page:
+        async with at_a_terminal(tmp_path, "inspect", "sess_1", "--serve", env={}) as person:
+            with anyio.fail_after(30):
+                await person.until("Ctrl-c ends it.")
+            await page.open(person.shown.split()[0])
+            await page.until(READY)
+            assert await page.value("document.querySelector('#still').textContent") == ""
+            person.type("\x03")
+            assert await person.ended() == 130
+        assert "not followed any more" in await page.until("document.querySelector('#still').textContent")
+        assert await page.value("document.querySelector('#timeline').innerText.includes('needle')")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:80", "example.org:80", "192.168.0.1", "127.0.0.1:x"])

@@ -70,7 +70,7 @@ class Structure(HTMLParser):
 
 def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple[str, dict[str, Any]]:
     """The page of a log, and what was put into it."""
-    seen, texts = inspected(log), Texts(safe_for(env))
+    seen, texts = inspected(log), Texts(safe_for(env), safe_for(env))
     data = page_data(seen, "sess_1", plot(seen, LINES), texts)
     return html_page(data), data
 

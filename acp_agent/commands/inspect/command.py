@@ -19,7 +19,7 @@ from acp_agent.commands.inspect.page import html_page
 from acp_agent.commands.inspect.plot import plot
 from acp_agent.commands.inspect.writing import put
 from acp_agent.commands.progress import counting
-from acp_agent.commands.safe import safe_for
+from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.commands.terminal import aside
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.config import Settings, load_settings
@@ -74,7 +74,9 @@ class LookedAt:
         self._settings = settings
         self._registry = Registry(settings, env) if settings is not None else None
         self._story = Story()
-        self._texts = Texts(safe_for(env))
+        self._env = env
+        self._safe = safe_for(env)
+        self._texts = Texts(self._safe, self._growing)
         self._reading = anyio.Lock()
         self._data: JsonObject | None = None
         self.live = False
@@ -109,6 +111,10 @@ class LookedAt:
                 picture = plot(seen, self._lines(seen))
                 self._data = page_data(seen, self._session_id, picture, self._texts)
             return self._data
+
+    def _growing(self, text: str) -> str:
+        """An answer that is not complete: in a file nothing comes behind it."""
+        return SafeStream(self._env).feed(text) if self.live else self._safe(text)
 
     def _lines(self, seen: Inspection) -> dict[str, ModelLines]:
         if self._settings is None or self._registry is None:

@@ -20,10 +20,12 @@ class Texts:
     """The texts by number. A number once given stays, so that a page which follows a session need not forget any.
 
     :param safe: is asked of every text.
+    :param growing: is asked of one that goes on, of which the end may be the beginning of a secret.
     """
 
-    def __init__(self, safe: Safe) -> None:
+    def __init__(self, safe: Safe, growing: Safe) -> None:
         self.safe = safe
+        self.growing = growing
         self._numbers: dict[str, int] = {}
         self.all: list[JsonValue] = []
 
@@ -97,7 +99,7 @@ def _item(item: Item, texts: Texts) -> JsonObject:
     # An answer that still streams is another text at every look.
     grows = item.kind == "answer" and item.status == "open"
     parts: list[JsonValue] = [
-        [part.label, texts.safe(part.text) if grows else texts.number(part.text)] for part in item.parts
+        [part.label, texts.growing(part.text) if grows else texts.number(part.text)] for part in item.parts
     ]
     return {
         "seq": item.seq,

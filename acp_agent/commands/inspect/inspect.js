@@ -378,6 +378,11 @@
         }
       } finally { fetching = false; }
     };
-    new EventSource("events").addEventListener("message", (event) => { head = Number(event.data); catchUp(); });
+    const still = (text) => { if ($("still").textContent !== text) $("still").textContent = text; };
+    const news = new EventSource("events");
+    news.addEventListener("message", (event) => { still(""); head = Number(event.data); catchUp().catch(() => {}); });
+    // It tries again by itself, and what comes then is shown; until then nobody should take this for the newest.
+    news.addEventListener("error", () =>
+      still("This page is not followed any more: acp-agent inspect has ended, or the session was removed."));
   }
 })();
