@@ -33,6 +33,7 @@ def script(path: Path, text: str) -> str:
     [
         ("#!/bin/sh\necho ls 9.1\n", "fail", "which is not acp-agent: with --version, it said 'ls 9.1'."),
         ("#!/bin/sh\necho acp-agent-of-others 9.1\n", "fail", "it said 'acp-agent-of-others 9.1'"),
+        ("#!/bin/sh\necho acp-agent 9.1 of others\n", "fail", "it said 'acp-agent 9.1 of others'"),
         ("#!/no/such/python\n", "fail", "which fails: with --version, it cannot be started"),
         ("#!/bin/sh\necho one >&2\necho no module >&2\nexit 3\n", "fail", "it ended with status 3: no module"),
         ("#!/bin/sh\nkill -9 $$\n", "fail", "it ended with status -9"),
@@ -108,6 +109,14 @@ async def test_an_entry_under_another_name_that_starts_the_agent_is_seen_and_oth
     zed(tmp_path, mine={"command": str(PROGRAM)})
     _, found = await doctor(tmp_path, "--offline", env=env)
     assert of(found, "editors") == [("ok", f"Zed starts {PROGRAM} as 'mine'.")]
+
+
+async def test_an_agent_of_somebody_else_with_our_name_among_its_arguments_is_not_spoken_of(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    other = script(tmp_path / "other", "#!/bin/sh\necho other 1.0\n")
+    zed(tmp_path, other={"command": other, "args": ["acp-agent"]})
+    _, found = await doctor(tmp_path, "--offline", env=env)
+    assert of(found, "editors") == [("warn", "Zed does not know the agent.")]
 
 
 @pytest.mark.parametrize(
