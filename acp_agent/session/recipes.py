@@ -115,10 +115,12 @@ class SessionRecipes:
         return (*commands(library), *BUILT_IN, *self._host.mcp.commands())
 
     async def _read(self) -> RecipeLibrary:
-        settings, trust = self._host.settings, self._host.trust
+        trust = self._host.trust
+        # Which finds what the settings say of the project.
+        await trust.looked()
+        settings = self._host.settings
         # Looked at before, so that a change meanwhile is another signature.
         signature = await self._look()
-        await trust.looked()
         trusted = trust.state
         # It loads YAML and templates as well, for which the end of the process does not wait.
         library = await anyio.to_thread.run_sync(

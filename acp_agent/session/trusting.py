@@ -192,7 +192,6 @@ class SessionTrust:
         try:
             now = self._services.settings(self._cwd) if text else own
         except ConfigError as error:
-            self._config = None  # what is wrong may be another file, which is mended before the next prompt
             return own, f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
         hooks = tuple(command for command in now.hooks if command.origin == "project")
         faults = tuple(fault for fault in now.hook_faults if fault.origin == "project")
