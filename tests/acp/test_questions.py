@@ -112,19 +112,22 @@ async def test_a_question_ends_with_its_turn(tmp_path: Path) -> None:
         # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
 
 
-async def test_an_editor_without_forms_is_asked_by_its_dialogs_two_options_at_a_time(tmp_path: Path) -> None:
+async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_next_with_a_yes(
+    tmp_path: Path,
+) -> None:
     free = ToolCall("ask_user", {"questions": [{"question": "What name?"}]})
     replies = (Reply(tool_calls=[ASK, ASK, free]), Reply("Done."))
     async with stage(tmp_path, *replies, editor=ACPX, mode="plan") as it:
-        picks = iter(["reject_once", "allow_once", "reject_once", "reject_once"])
+        # Some editors end the turn with a no: every choice can be reached without one.
+        picks = iter(["allow_always", "allow_always", "allow_always", "reject_once", "reject_once"])
         it.agent.permission_answer = lambda params: next(picks)
         assert await it.prompt() == {"stopReason": "end_turn"}
         [definition] = [tool for tool in it.server.calls[0].body["tools"] if tool["name"] == "ask_user"]
         assert "own_words" not in json.dumps(definition)
         dialogs = it.agent.desk.permissions
         assert [[option["name"] for option in dialog["options"]] for dialog in dialogs] == [
-            ["Rewrite", "Mend", "More …"],
-            ["Leave", "None of these"],
+            ["Rewrite", "More …", "None of these"],
+            ["Mend", "Leave", "None of these"],
         ] * 2
         assert dialogs[0]["toolCall"]["title"] == "Which way?"
         assert "Rewrite**: All of it" in json.dumps(dialogs[0]["toolCall"]["content"])
@@ -145,5 +148,5 @@ async def test_an_editor_that_only_said_it_had_forms_is_asked_in_the_other_way(t
         it.agent.permission_answer = "allow_always"
         assert await it.prompt() == {"stopReason": "end_turn"}
         told = [result.text for result in results(it.server.calls[1].body)]
-        assert told == ["Which way?\n→ Mend"] * 2
+        assert told == ["Which way?\n→ Leave"] * 2
         assert len([line for line in it.agent.lines if line.method == "elicitation/create"]) == 1

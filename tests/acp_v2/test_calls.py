@@ -326,7 +326,8 @@ async def test_a_choice_is_asked_for_in_permission_dialogs_where_there_are_no_fo
     replies = [Reply(tool_calls=[ToolCall("ask_user", {"questions": [question]})]), Reply("Blue, then.")]
 
     async def answer(params: Any) -> Any:
-        chosen = next((each for each in params["options"] if each["name"] == "blue"), params["options"][-1])
+        by_name = {each["name"]: each for each in params["options"]}
+        chosen = by_name.get("blue") or by_name["More …"]
         return {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
 
     async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:

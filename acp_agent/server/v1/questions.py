@@ -1,7 +1,8 @@
 """`EditorQuestions`: what the user is asked through the editor beside permissions: forms, choices, addresses.
 
 A form goes out as an elicitation where the editor has those. A choice is put into permission dialogs, which every
-editor has: two options each, since there are two ways to say yes, and some editors keep only one option of a kind.
+editor has. There are two ways to say yes, and some editors keep only one option of a kind: so a dialog shows one option
+and the way to the next dialog, and the last shows two. The way on is a yes, because some editors end the turn at a no.
 
 ACP, "Elicitation"; "Tool Calls", "Requesting Permission".
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from acp_agent.tools.forms import Asking, Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer
 
 _YES: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
+_MORE, _NONE = "more", "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
 """By which editors know a text as another answer to a choice, whichever agent asks: then they show the two as one."""
 _log = logging.getLogger(__name__)
@@ -102,7 +104,7 @@ class EditorQuestions:
         await self._peer.notify(methods.ELICITATION_COMPLETE, requests.complete_elicitation(link_id))
 
     async def choose(self, asking: Asking, choices: Sequence[Choice]) -> Choice | None:
-        """Have one of several chosen, two in each dialog; see `Questions.choose`."""
+        """Have one of several chosen, one dialog after the other; see `Questions.choose`."""
         tool_call = updates.tool_call_fields(
             asking.call_id,
             asking.view.title,
@@ -112,18 +114,20 @@ class EditorQuestions:
             content=[content.tool_content(content.text_content(cut(_listing(asking.view.title, choices))))],
             raw_input=bounded(asking.arguments),
         )
-        for begin in range(0, len(choices), len(_YES)):
-            some = choices[begin : begin + len(_YES)]
-            last = begin + len(_YES) >= len(choices)
+        last = max(len(choices) - len(_YES), 0)
+        for begin in range(last + 1):
+            offered = [(str(index), choice.title) for index, choice in enumerate(choices)][begin:]
+            if begin < last:
+                offered[1:] = [(_MORE, "More …")]
             options = [
-                requests.permission_option(str(begin + index), one_line(choice.title, 80), kind)
-                for index, (choice, kind) in enumerate(zip(some, _YES, strict=False))
+                requests.permission_option(option_id, one_line(title, 80), kind)
+                for (option_id, title), kind in zip(offered, _YES, strict=False)
             ]
-            options.append(requests.permission_option("none", "None of these" if last else "More …", "reject_once"))
+            options.append(requests.permission_option(_NONE, "None of these", "reject_once"))
             chosen = await self._chosen(tool_call, options)
-            if chosen is None:
+            if chosen is None or chosen == _NONE:
                 return None
-            if chosen != "none":
+            if chosen != _MORE:
                 return choices[int(chosen)]
         return None
 
@@ -160,7 +164,7 @@ def _unasked(error: RpcError) -> ToolError:
 
 
 def _listing(question: str, choices: Sequence[Choice]) -> str:
-    """All options of a choice, since a dialog has two at a time, and names alone."""
+    """All options of a choice, since a dialog has few of them, and names alone."""
     lines = [f"- **{choice.title}**{f': {choice.description}' if choice.description else ''}" for choice in choices]
     return "\n".join((question, "", *lines))
 
