@@ -1,7 +1,7 @@
 """Child processes in a process group of their own, from their start to the last one's end.
 
 Owns starting, reading and killing. Whoever runs one gets its output in pieces as it comes. Knows nothing of shells,
-tools, hooks or texts.
+tools, hooks or texts. Where the agent is killed before it could end one, `Keeper` does.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import IO, Literal, TypeAlias
 import anyio
 import anyio.to_thread
 
+from acp_agent.keeper import Keeper
+
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnData: TypeAlias = Callable[[Stream, bytes], None]
 
@@ -32,6 +34,7 @@ _CHUNK = 65536
 
 _groups: set[int] = set()
 """Those that were started and not ended."""
+_keeper = Keeper()
 
 
 async def run_group(
@@ -126,6 +129,7 @@ def _start(
         start_new_session=True,
     )
     _groups.add(process.pid)
+    _keeper.begun(process.pid)
     return process
 
 
@@ -165,6 +169,7 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
             await anyio.sleep(_POLL_SECONDS)
     _groups.discard(process.pid)
+    await _keeper.ended(process.pid)
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:

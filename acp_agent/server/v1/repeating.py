@@ -11,7 +11,9 @@ import re
 from acp_agent.conversation.messages import Text, UserPart
 
 _FRAMED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
-_NOTE = re.compile(r"<system_context>Continuing from previous session with (\d+) recent user messages</system_context>")
+_NOTE = re.compile(
+    r"<system_context>Continuing from previous session with (\d{1,3}) recent user messages</system_context>"
+)
 
 
 def said_now(parts: tuple[UserPart, ...], *, begun: bool) -> tuple[UserPart, ...]:
