@@ -141,6 +141,18 @@ async def insists(person: Watcher) -> None:
         await anyio.sleep(0.02)
 
 
+@pytest.mark.parametrize("typed", [CTRL_D, f"Hello?\n{CTRL_D}"], ids=["ctrl-d", "a prompt and ctrl-d"])
+async def test_what_was_typed_before_the_editor_was_there_is_not_lost(tmp_path: Path, typed: str) -> None:
+    async with model_server([Reply("Yes.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                assert person.echoes  # the terminal still makes lines of what is typed
+                person.type(typed)
+                assert await person.ended() == 0
+                assert person.echoes
+                assert ("> Hello?" in person.rows) == ("Hello?" in typed)
+
+
 @pytest.mark.parametrize("term", ["dumb", ""])
 async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path, term: str) -> None:
     script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Ran it."), Reply("Two.")]

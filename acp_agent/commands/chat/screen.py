@@ -6,6 +6,7 @@ Whatever is printed goes above that part.
 from __future__ import annotations
 
 import sys
+import termios
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.commands.chat.desk import PROMPT, Line, Question, Typing
-from acp_agent.commands.chat.keys import Candidates, Completions, Typed
+from acp_agent.commands.chat.keys import Candidates, Completions, Typed, take_early_keys
 from acp_agent.commands.chat.style import STYLE
 from acp_agent.commands.safe import Safe
 
@@ -113,8 +114,10 @@ class ScreenDesk:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tick)
             try:
-                await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-            except (EOFError, OSError):
+                with self._application.input.raw_mode():
+                    take_early_keys(self._application.input)
+                    await self._application.run_async(handle_sigint=False, set_exception_handler=False)
+            except (EOFError, OSError, termios.error):
                 return False
             finally:
                 tasks.cancel_scope.cancel()
