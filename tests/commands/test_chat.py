@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,7 @@ import anyio
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
-from support.pictures import png
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, CTRL_Z, ENTER, ESCAPE, TAB, UP, leaves, sends, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, leaves, sends, watching
 from support.terminal import run_command
 
 LONG = "The cart adds prices. " * 600
@@ -135,96 +132,6 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
         assert begun in person.text
 
 
-async def test_tab_completes_commands_and_paths_and_a_mention_is_sent_as_a_link(tmp_path: Path) -> None:
-    for name in ("src/cart.py", "src/cards.txt", "node_modules/left.js", ".gitignore"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("node_modules/\n")
-    async with model_server([Reply("Seen.")], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env(), columns=120) as person:
-                await person.until(READY)
-                person.type("/cont")
-                await person.until("Show what fills the context window, in tokens")
-                person.type(TAB)
-                await person.until("> /context")
-                person.type(CTRL_C)
-                await person.until_gone("> /context")
-                person.type("/pi")
-                await person.until("/pin [text]")
-                person.type(CTRL_C)
-                await person.until_gone("/pin [text]")
-                person.type("See @")
-                await person.until(" src/")
-                assert "node_modules" not in person.text
-                person.type("src/cart")
-                await person.until(" cart.py")
-                person.type(TAB)
-                await person.until("See @src/cart.py")
-                person.type(f" now{ENTER}")
-                await person.until("Seen.")
-                link = (tmp_path / "src" / "cart.py").as_uri()
-                texts = [part["text"] for part in messages(server.calls[0].body)[-1]["content"]]
-                assert texts == ["See ", f"[link: cart.py | {link}]", " now"]
-                await leaves(person)
-
-
-async def test_an_image_that_is_mentioned_is_seen_by_the_model_and_what_is_none_is_a_link(tmp_path: Path) -> None:
-    picture = png(20, 10, seed=3)
-    (tmp_path / "shot.PNG").write_bytes(picture)
-    (tmp_path / "half.png").write_bytes(picture[:-20])
-    (tmp_path / "words.png").write_text("No picture.")
-    (tmp_path / "shot.txt").write_bytes(picture)
-    os.mkfifo(tmp_path / "pipe.png")
-    links = ("half.png", "words.png", "shot.txt", "pipe.png")
-    async with model_server([Reply("Seen.")], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                await sends(person, f"Is @shot.PNG, like {' '.join(f'@{name}' for name in links)}")
-                await person.until("Seen.")
-                words, image, *rest = server.calls[0].body["input"][-1]["content"]
-                assert words == {"type": "input_text", "text": "Is @shot.PNG"}
-                assert image["type"] == "input_image"
-                assert image["image_url"] == f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-                sent = " ".join(part["text"] for part in rest)
-                assert [f"[link: {name} | {(tmp_path / name).as_uri()}]" in sent for name in links] == [True] * 4
-                await leaves(person)
-
-
-async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    async with model_server([Reply("One."), Reply("Two."), Reply("Three.")], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                person.type(f"First{ESCAPE}{ENTER}line")
-                await person.until("  line")
-                person.type(ENTER)
-                await person.until("One.")
-                person.paste("a\n\nb")
-                await person.until("  b")
-                person.type(ENTER)
-                await person.until("Two.")
-                assert [asked_last(call.body) for call in server.calls] == ["First\nline", "a\n\nb"]
-                await leaves(person)
-            history = tmp_path / "state" / "chat_history"
-            assert history.stat().st_mode & 0o777 == 0o600
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                person.type(UP)
-                await person.until("  b")
-                person.type(CTRL_C)
-                await person.until_gone("  b")
-                person.type(f"{CTRL_R}irst")
-                await person.until("> First")
-                person.type(ENTER * 2)
-                await person.until("Three.")
-                assert asked_last(server.calls[2].body) == "First\nline"
-                assert "Two." not in person.text  # this is another conversation
-                await leaves(person)
-
-
 async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_joins_the_turn(tmp_path: Path) -> None:
     hold = anyio.Event()
     script = [
@@ -252,33 +159,6 @@ async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_
                 hold.set()
                 await person.until("Minded.")
                 assert asked_last(server.calls[-1].body) == "Mind the totals."
-                await leaves(person)
-
-
-async def test_what_was_being_typed_is_there_again_after_a_question_of_the_model(tmp_path: Path) -> None:
-    asked = [{"question": "Which way?", "options": [{"label": "Rewrite"}, {"label": "Mend"}]}]
-    hold = anyio.Event()
-    script = [
-        Reply(tool_calls=[ToolCall("ask_user", {"questions": asked})], hold=hold),
-        Reply("So be it."),
-    ]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                await sends(person, "Ask me.")
-                person.type("my next")
-                await person.until("> my next")
-                hold.set()
-                await person.until("2. Mend")
-                await person.until("number or name>")
-                await person.until_gone("> my next")
-                person.type(f"2{ENTER}")
-                await person.until("So be it.")
-                await person.until("> my next")
-                assert told(server, 1) == "Which way?\n→ Mend"
-                person.type(CTRL_C)
-                await person.until_gone("> my next")
                 await leaves(person)
 
 

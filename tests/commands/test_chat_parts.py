@@ -16,12 +16,13 @@ from acp_agent.commands.chat.changes import LONGEST, change_lines
 from acp_agent.commands.chat.completing import commands_for, path_begun, paths_for
 from acp_agent.commands.chat.flowing import Flow
 from acp_agent.commands.chat.history import KEPT, HistoryFile, decoded, encoded
-from acp_agent.commands.chat.mentions import parts_of
+from acp_agent.commands.chat.mentions import LARGEST, parts_of
 from acp_agent.commands.chat.meter import Meter, meter_text
 from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView, Diff
-from acp_agent.conversation.messages import ResourceLink, Text
+from acp_agent.conversation.messages import Image, ResourceLink, Text
 from acp_agent.turn.updates import Command
+from support.pictures import png
 
 WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
 
@@ -173,6 +174,18 @@ def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> 
     rest = Text(" and @nothing or me@src/cart.py")
     assert parts == (Text("Compare "), cart, Text(", with "), notes, rest)
     assert parts_of("@src/cart.py", project) == (cart,)
+
+
+def test_an_image_is_sent_itself_as_far_as_it_is_not_too_large(tmp_path: Path) -> None:
+    small, large = png(20, 10, seed=3), png(2_600, 2_600, seed=3)
+    assert len(large) > LARGEST
+    (tmp_path / "small.png").write_bytes(small)
+    (tmp_path / "large.png").write_bytes(large)
+    (tmp_path / "padded.png").write_bytes(small)
+    with (tmp_path / "padded.png").open("ab") as file:
+        file.truncate(LARGEST)
+    parts = parts_of("@small.png @large.png @padded.png", tmp_path)
+    assert [type(part) for part in parts if not isinstance(part, Text)] == [Image, ResourceLink, Image]
 
 
 @given(text=st.text(st.sampled_from('@."/~ \nsrcat\x00')))

@@ -16,11 +16,12 @@ from acp_agent.commands.chat.client import ChatClient
 from acp_agent.commands.chat.completing import Candidate, commands_for, path_begun, paths_for
 from acp_agent.commands.chat.desk import AtInterrupt, Desk, Typing
 from acp_agent.commands.chat.history import HistoryFile
-from acp_agent.commands.chat.mentions import parts_of
+from acp_agent.commands.chat.mentions import MENTION, parts_of
 from acp_agent.commands.chat.meter import Meter, meter_text
 from acp_agent.commands.chat.plain import PlainDesk
 from acp_agent.commands.chat.screen import ScreenDesk
 from acp_agent.commands.safe import Safe, safe_for
+from acp_agent.conversation.messages import Text, UserPart
 from acp_agent.errors import AgentError
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import MODE
@@ -52,6 +53,9 @@ class Conversation:
         self._meter = Meter()
         self._session: Session | None = None
         self._leaving = False
+        self._tasks = tasks
+        self._unsent: deque[str] = deque()
+        self._reading = anyio.Lock()
         self._history = HistoryFile(home)
         typing, self._safe = Typing(self._entered, self._interrupted), safe_for(env)
         self._desk: Desk = (
@@ -84,7 +88,9 @@ class Conversation:
             self.client.print(Notice("warning", trouble))
         keys = "ctrl-d leaves" if self._desk.keeps_typed else "shift-tab changes the mode, ctrl-d leaves"
         self.say(f"/help lists the commands, {keys}.")
-        return await self._desk.run()
+        stayed = await self._desk.run()
+        await self._read()
+        return stayed
 
     def say(self, text: str) -> None:
         """Print a line of ours."""
@@ -107,10 +113,26 @@ class Conversation:
 
     def _entered(self, text: str) -> None:
         self._leaving = False
+        if self._unsent or MENTION.search(text):
+            self._unsent.append(text)
+            self._tasks.start_soon(self._read)
+        else:
+            self._send(text, (Text(text),))
+
+    async def _read(self) -> None:
+        """Send what mentions files, which may be large and are read beside everything else, in the order of prompts."""
+        async with self._reading:
+            while self._unsent:
+                text = self._unsent[0]
+                parts = await anyio.to_thread.run_sync(parts_of, text, self._cwd)
+                self._unsent.popleft()
+                self._send(text, parts)
+
+    def _send(self, text: str, parts: tuple[UserPart, ...]) -> None:
         assert self._session is not None
         waits = self.client.working
         try:
-            self._session.submit(parts_of(text, self._cwd))
+            self._session.submit(parts)
         except AgentError as error:
             self.client.failed(error)
             return
