@@ -49,6 +49,32 @@ async def test_tab_completes_commands_and_paths_and_a_mention_is_sent_as_a_link(
                 await leaves(person)
 
 
+async def test_tab_goes_into_the_only_folder_that_is_meant(tmp_path: Path) -> None:
+    for name in ("my notes/deep/cart.py", "my notes/deep/card.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    async with model_server([], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                person.type("See @my")
+                await person.until(" my notes/")
+                person.type(TAB)
+                await person.until('See @"my notes/')
+                await person.until(" deep/")
+                person.type(TAB)
+                await person.until('See @"my notes/deep/')
+                await person.until(" cart.py")
+                person.type(TAB)
+                await person.until('See @"my notes/deep/card.py"')
+                person.type(TAB)
+                await person.until('See @"my notes/deep/cart.py"')
+                person.type(CTRL_C)
+                await person.until_gone("cart.py")
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+
+
 async def test_an_image_that_is_mentioned_is_seen_by_the_model_and_what_is_none_is_a_link(tmp_path: Path) -> None:
     picture = png(20, 10, seed=3)
     (tmp_path / "shot.PNG").write_bytes(picture)

@@ -18,6 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.bindings.completion import generate_completions
 from prompt_toolkit.layout import (
     ConditionalContainer,
     Dimension,
@@ -270,7 +271,16 @@ class ScreenDesk:
         def mode(event: KeyPressEvent) -> None:
             self._next_mode()
 
+        def complete(event: KeyPressEvent) -> None:
+            state = self._buffer.complete_state
+            if state and len(state.completions) == 1 and state.completions[0].text.endswith("/"):
+                self._buffer.apply_completion(state.completions[0])
+                self._buffer.start_completion()  # what is in that folder
+            else:
+                generate_completions(event)
+
         keys.add("enter", filter=~searching)(submit)
+        keys.add("tab", filter=~searching)(complete)
         keys.add("escape", "enter")(line)
         keys.add("c-c", filter=~searching)(interrupt)
         keys.add("c-d")(end)
