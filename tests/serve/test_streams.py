@@ -136,6 +136,18 @@ async def test_who_reads_a_stream_takes_over_from_whoever_did() -> None:
     assert not streams.are_read
 
 
+async def test_what_waits_when_a_reader_leaves_is_there_for_the_next_one() -> None:
+    streams = Streams()
+    for message in (b"1", b"2"):
+        await streams.put("a", message)
+    with anyio.fail_after(5):
+        for message in (b"1", b"2"):
+            assert streams.hold("a")
+            with streams.reader("a") as reader:
+                assert await reader.next() == message
+    assert not streams.hold("a")
+
+
 async def test_the_answer_to_a_load_comes_behind_the_replay_though_on_another_stream() -> None:
     transport = HttpTransport("c", Streams())
     load: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": "session/load", "params": {"sessionId": "a"}}
@@ -299,6 +311,20 @@ async def test_a_body_that_stops_in_the_middle_ends_its_request_and_no_other(
                 said = b"".join([part async for part in stopping])
         assert said.startswith(b"HTTP/1.1 408")
         assert (await http.post("/acp", json=GREETING)).status_code == 200
+
+
+async def test_a_client_whose_greeting_was_refused_takes_nobody_s_place(tmp_path: Path) -> None:
+    begun: list[Noted] = []
+
+    def noted(inner: Connection) -> Noted:
+        begun.append(Noted(inner))
+        return begun[-1]
+
+    async with served(tmp_path, noted, patience=1_000.0, most=1) as http:
+        old = {**GREETING, "params": {"protocolVersion": 0}}
+        assert "error" in (await http.post("/acp", json=old)).json()
+        with anyio.fail_after(5):
+            await begun[0].ended.wait()
 
 
 async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp_path: Path) -> None:
