@@ -136,3 +136,19 @@ async def test_a_crowd_that_has_no_token_keeps_no_client_from_being_served(tmp_p
     assert "Too many open files" not in log.read_text()
     recorded = [path.read_text() for path in (tmp_path / "state" / "wire").iterdir()]
     assert any('"session/list"' in one and '"sessions":[]' in one for one in recorded)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
+async def test_a_browser_that_asks_first_is_not_let_in_by_that(tmp_path: Path) -> None:
+    page = "http://localhost:2718"
+    first = (
+        f"OPTIONS /acp HTTP/1.1\r\nHost: agent.example\r\nOrigin: {page}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+    )
+    async with serving(tmp_path, "--http", "127.0.0.1:0", "--origin", page, token=TOKEN) as served:
+        pid = served.process.pid
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (128, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+        with ExitStack() as crowd:
+            for _ in range(80):
+                one = crowd.enter_context(await connected(served, first.encode()))
+                assert b" 204 " in await heard(one, b"\r\n\r\n")
+            await served.greet()
