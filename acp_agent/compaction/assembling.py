@@ -13,7 +13,7 @@ from acp_agent.compaction.held import beside, held_requests, with_requests
 from acp_agent.compaction.pinned import RULES_SHARE, remember, render_pinned, rules_size
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
-from acp_agent.compaction.strategy import Draft
+from acp_agent.compaction.strategy import Carried, Draft
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Receipt, Rewritten
 from acp_agent.conversation.memory import Ledger, Memory
@@ -25,15 +25,26 @@ LEAST_CARRIED = 250
 """Tokens for the user's words that there are however little is replaced."""
 
 
-def assembled(state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str) -> CompactedState:
-    """The conversation with this draft in it."""
+def assembled(
+    state: ConversationState,
+    policy: CompactionPolicy,
+    draft: Draft,
+    strategy: str,
+    carried: Carried | None = None,
+) -> CompactedState:
+    """The conversation with this draft in it.
+
+    :param carried: what was carried over when the same was asked with this policy before; to put it together reads all
+        of the conversation.
+    """
     rewritten = tuple({rewrite.seq: Rewritten(rewrite.seq, rewrite.message) for rewrite in draft.rewritten}.values())
     if draft.cut is None:
         # Now, since a result that gives way takes its exit status with it.
         memory = replace(state.memory, ledger=_facts(state))
         entries = apply_rewrites(state.entries, draft.rewritten)
         return _result(state, draft, strategy, entries, (), 0, memory, rewritten)
-    memory, kept = remembered(state, policy, draft), draft.cut.kept
+    kept = draft.cut.kept
+    memory = carried.memory if carried and carried.cut == draft.cut else remembered(state, policy, draft)
     held = held_requests(draft.body, memory)
     sent = sent_parts(state, policy, draft, memory, strategy, held)
     boundary = draft.cut.summarised[-1].seq

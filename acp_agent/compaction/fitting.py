@@ -17,7 +17,7 @@ from acp_agent.compaction.invariants import unanswered_from
 from acp_agent.compaction.pinned import RULES_SHARE, rules_size
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
-from acp_agent.compaction.strategy import Draft, planned_cut
+from acp_agent.compaction.strategy import Carried, Draft, planned_cut
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
 from acp_agent.errors import CompactionError, NoRoomError
@@ -43,26 +43,29 @@ def target_tokens(state: ConversationState, policy: CompactionPolicy, cut: Cut |
     return _target(state, policy, round(fixed * state.calibration))
 
 
-def check_worth(state: ConversationState, policy: CompactionPolicy, strategy: str) -> None:
+def check_worth(state: ConversationState, policy: CompactionPolicy, strategy: str) -> Carried | None:
     """Whether the shortest summary could be used: it has to be shorter than what it takes the place of, and what is
     carried over and what stays beside it is known before a model is asked.
 
+    :returns: what is carried over; None where nothing is cut.
     :raises CompactionError: it could not.
     """
     cut = planned_cut(state, policy)
     if cut is None:
-        return
+        return None
     draft = Draft(cut, _PLACEHOLDER)
     replaced = replaced_tokens(draft)
-    least = _layers(assembled(state, policy, draft, strategy)) + LEAST_SUMMARY
+    shortest = assembled(state, policy, draft, strategy)
+    least = _layers(shortest) + LEAST_SUMMARY
     if least >= replaced:
         raise CompactionError(
             f"There is too little to compact: what a summary would replace takes about {replaced:,} tokens, and the "
             f"shortest summary, with what is carried over beside it, about {least:,}.",
             "The history is unchanged; compact when more has been said.",
         )
+    carried = Carried(cut, shortest.memory)
     if policy.must_fit:  # then even what the model has not answered is made shorter
-        return
+        return carried
     stays = _prefix(state) + sum(_must_stay(state, cut))
     target = _target(state, policy, round(stays * state.calibration))
     after = round((stays + least) * state.calibration)
@@ -72,6 +75,7 @@ def check_worth(state: ConversationState, policy: CompactionPolicy, strategy: st
             f"summary, more than the {target:,} that it may. {what_stays(state)}",
             "The history is unchanged; choose a model with a larger window, or start a new session.",
         )
+    return carried
 
 
 def check_room(state: ConversationState, policy: CompactionPolicy, strategy: str) -> None:

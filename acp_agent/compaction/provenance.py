@@ -120,7 +120,7 @@ def _stands(piece: Piece, source: Source) -> bool:
         case "identifier":
             return source.has_name(piece.value) or (is_coded(piece.value) and source.has_quote(piece.value))
         case "number" if piece.counts:
-            return source.has_count(piece.value, piece.counts) or (piece.value == "0" and piece.counts in source.none)
+            return source.has_count(piece.value, piece.counts) or (piece.value == "0" and source.has_none(piece.counts))
         case "number":
             return source.has_number(piece.value)
         case "url":

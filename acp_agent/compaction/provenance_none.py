@@ -35,16 +35,15 @@ _ILL = re.compile(
 _ALL_ILL = re.compile(r"(?<![\d.])[1-9]\d* (?:tests? )?failed\b|\bno tests (?:ran|found)\b", re.IGNORECASE)
 
 
-def said_of_none(results: Iterable[str]) -> frozenset[str]:
-    """Of `fail`, `error` and `pass` those of which some result says that there was none.
+def says_none(results: Iterable[str], what: str) -> bool:
+    """Whether some result says that there was none of these, in whatever words.
 
     :param results: what tools printed, and what is recorded of it.
+    :param what: `fail`, `error` or `pass`; of all else it is never said.
     """
-    texts = tuple(results)
-    none = {what for what in _WELL if any(_goes_well(text, what) for text in texts)}
-    if any(_ALL_ILL.search(text) and not _ANY_PASSED.search(text) for text in texts):
-        none.add("pass")
-    return frozenset(none)
+    if what == "pass":
+        return any(_ALL_ILL.search(text) and not _ANY_PASSED.search(text) for text in results)
+    return what in _WELL and any(_goes_well(text, what) for text in results)
 
 
 def is_run(call: ToolCall | None) -> bool:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from decimal import Decimal
 from itertools import accumulate
 from typing import assert_never
 
-from acp_agent.compaction.provenance_none import is_run, said_of_none
+from acp_agent.compaction.provenance_none import is_run, says_none
 from acp_agent.compaction.provenance_numbers import ends, scientific, value, written
 from acp_agent.compaction.provenance_texts import said_by, texts_of
 from acp_agent.conversation.context import Entry
@@ -71,7 +72,8 @@ class Source:
     :ivar digits: numbers at the beginning of words such as `30s` and `v3`, and behind the `T` of a time.
     :ivar scientific: the values of numbers with an exponent.
     :ivar said: what the user said, oldest first.
-    :ivar none: of `fail`, `error` and `pass` what some result says that there was none of, in whatever words.
+    :ivar ran: what tools printed that ran something, and what is recorded of it.
+    :ivar none: what `has_none` has found in it: it takes longer than all else, and few summaries ask for it.
     """
 
     text: str
@@ -83,7 +85,8 @@ class Source:
     scientific: frozenset[Decimal]
     said: tuple[Said, ...]
     user_folded: str
-    none: frozenset[str]
+    ran: tuple[str, ...]
+    none: dict[str, bool] = field(default_factory=dict[str, bool], compare=False)
 
     @classmethod
     def of(
@@ -149,7 +152,7 @@ class Source:
             scientific=frozenset(scientific(text)),
             said=tuple(said),
             user_folded=_fold("\n".join(_normal(one.text) for one in said)),
-            none=said_of_none(ran),
+            ran=tuple(ran),
         )
 
     def has_name(self, name: str) -> bool:
@@ -230,6 +233,15 @@ class Source:
                 before.search(self.text, max(0, at - _BESIDE_LENGTH), at) or after.match(self.text, end)
             ),
         )
+
+    def has_none(self, what: str) -> bool:
+        """Whether some result says that there was none of these, in whatever words.
+
+        :param what: as in `has_count`.
+        """
+        if what not in self.none:
+            self.none[what] = says_none(self.ran, what)
+        return self.none[what]
 
     def _has_number(self, number: str, beside: Callable[[int, int], bool] = lambda _, __: True) -> bool:
         text = self.text

@@ -195,9 +195,8 @@ def _readied(task: Task, name: str) -> Task:
     policy, _ = fitted(task.state, task.policy, name, asks=name not in WRITES_NOTHING)
     if policy.must_fit:
         check_room(task.state, policy, name)
-    if name in ASKS_A_MODEL:
-        check_worth(task.state, policy, name)
-    return replace(task, policy=policy)
+    carried = check_worth(task.state, policy, name) if name in ASKS_A_MODEL else None
+    return replace(task, policy=policy, carried=carried)
 
 
 def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> CompactedState | None:
@@ -213,7 +212,7 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
         stays = (*(Entry(pin.seq, pin.message) for pin in draft.cut.pinned), *draft.cut.kept)
         fewer = fewer_images(apply_rewrites(stays, draft.rewritten), policy, recall=state.recall)
         draft = replace(draft, rewritten=(*draft.rewritten, *fewer))
-    result = assembled(state, policy, draft, name)
+    result = assembled(state, policy, draft, name, task.carried)
     before, after = state.budget.used, result.tokens_after
     target = target_tokens(state, policy, draft.cut)
     if policy.must_fit and name == LAST_STEP:
@@ -245,7 +244,7 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
         )
     if after > target and (less := shortened(state, policy, result, target)):
         # The summary is paid for; what it leaves behind it can be read in full at any time.
-        result = assembled(state, policy, replace(draft, rewritten=(*draft.rewritten, *less)), name)
+        result = assembled(state, policy, replace(draft, rewritten=(*draft.rewritten, *less)), name, task.carried)
     if policy.must_fit and estimate_text(draft.summary) <= EXPECTED_SUMMARY:
         # What is over the target now is the running prompt and what is carried over: it may take all that there is.
         target = max(target, state.budget.limit)

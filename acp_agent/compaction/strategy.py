@@ -15,6 +15,7 @@ from acp_agent.compaction.cuts import Cut, plan_cut
 from acp_agent.compaction.masking import Rewrite
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Entry
+from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import UserPart
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
@@ -36,12 +37,21 @@ class Writer:
 
 
 @frozen
+class Carried:
+    """What is carried over beside a summary of what leaves with this cut."""
+
+    cut: Cut
+    memory: Memory
+
+
+@frozen
 class Task:
     """What a strategy works on.
 
     :ivar calls: asks the model that writes summaries.
     :ivar native: the provider's own compaction, where it has one.
     :ivar writer: the model that `calls` asks, where it is not the conversation's own.
+    :ivar carried: what is carried over with the planned cut, where that is known already.
     """
 
     state: ConversationState
@@ -49,6 +59,7 @@ class Task:
     calls: ModelCalls
     native: NativeCompaction | None = None
     writer: Writer | None = None
+    carried: Carried | None = None
 
     @property
     def window(self) -> int:

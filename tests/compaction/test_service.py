@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction.calls import MAX_REQUESTS
+from acp_agent.compaction.assembling import remembered
+from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy
@@ -70,6 +71,32 @@ def test_a_result_above_the_target_is_not_used(policy: CompactionPolicy) -> None
     assert run(state, replace(policy, steps=("summary",)), Model(["summary"])) is not None
     with pytest.raises(CompactionError, match="more than the"):
         run(state, replace(policy, steps=("summary",), target=0.05), Model(["large"]))
+
+
+class OwnCut:
+    """Takes away what it likes, and not what the service would."""
+
+    name = "summary"
+
+    def __init__(self, tail: int | None) -> None:
+        self._tail = tail
+
+    async def draft(self, task: Task) -> Draft | None:
+        return Draft(task.cut(self._tail), "# Goal\nA cart.")
+
+
+@pytest.mark.parametrize("tail", [None, 0, 9_000])
+def test_what_is_carried_over_is_of_what_a_strategy_takes_away_whichever_cut_that_has(tail: int | None) -> None:
+    state, policy = state_of(history(16, 4_000)), replace(AT_THRESHOLD, steps=("summary",))
+    model = Model(["summary"])
+    result = run(state, policy, model, CompactionService({"summary": OwnCut(tail)}))
+    assert result is not None
+    cut = Task(state, policy, ModelCalls(model)).cut(tail)
+    assert cut is not None
+    left = {entry.seq for entry in cut.summarised}
+    assert result.boundary == max(left)
+    assert result.memory == remembered(state, policy, Draft(cut, ""))
+    assert {quote.seq for quote in result.memory.requests} <= left
 
 
 def test_a_target_below_the_default_counts() -> None:
