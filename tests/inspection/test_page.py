@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.commands.inspect.data import Texts, page_data, script_json
@@ -180,6 +180,8 @@ def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_wi
 
 
 @given(st.lists(st.integers(0, 200), min_size=20, max_size=90), st.integers(10, 19))
+@example([*[1] * 6, 2, *[1] * 13], 19)
+@example([1, 2] * 10, 19)
 def test_fewer_points_have_the_same_highest_and_lowest_ones_and_every_compaction(sizes: list[int], most: int) -> None:
     points = [Point(n, n, size, "compacted" if size % 7 == 0 else "counted", "m") for n, size in enumerate(sizes)]
     kept = thinned(points, most)

@@ -49,14 +49,14 @@ def plot(seen: Inspection, lines: Mapping[str, ModelLines]) -> str:
 
 
 def thinned(points: Sequence[Point], most: int = _MOST_POINTS) -> Sequence[Point]:
-    """At most about so many points with the same outline: of each stretch the lowest and the highest one, and all at
-    which something other than a step happened.
+    """At most so many points with the same outline: of each stretch the lowest and the highest one, and all at which
+    something other than a step happened.
 
-    :param most: not counting the latter.
+    :param most: at least 2, not counting the latter.
     """
     if len(points) <= most:
         return points
-    size = -(-2 * len(points) // most)
+    size = -(-len(points) // (most // 2))
     kept: list[Point] = []
     for begin in range(0, len(points), size):
         stretch = range(begin, min(begin + size, len(points)))
