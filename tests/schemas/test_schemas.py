@@ -27,6 +27,7 @@ from acp_agent.schemas import SCHEMA_NAMES, SchemaName
 from support.schemas import schema_of
 
 Document = Any
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # writes the same, in a tenth of the time
 
 STRANGE: list[Document] = [
     *(None, True, False, -1, 0, 1, 7, 0.05, 0.5, 0.7, 0.95, 0.97, 1.5, 2_000_000, 2_000_000_000, "", " ", "x", "off"),
@@ -114,7 +115,7 @@ def objects(schema: dict[str, Any], whole: dict[str, Any], depth: int) -> st.Sea
 
 def written(document: Document) -> str:
     """As YAML; by way of JSON, so that equal parts are not written as anchor and alias."""
-    return yaml.safe_dump(json.loads(json.dumps(document)))
+    return yaml.dump(json.loads(json.dumps(document)), Dumper=DUMPER)
 
 
 def read_config(document: Document) -> None:
