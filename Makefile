@@ -27,6 +27,9 @@ ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --use-pep517
 UV_VERSION := 0.13.9
 
+# Where the environment forbids it, each process would compile all of the tests and of the agent again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format coverage bench pins clean
 
