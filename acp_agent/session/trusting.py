@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -19,6 +19,7 @@ from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.errors import ConfigError, ToolError
+from acp_agent.frozen import frozen
 from acp_agent.session.client import TrustQuestion
 from acp_agent.session.services import Services
 from acp_agent.session.telling import SHOWING_SECONDS
@@ -35,7 +36,28 @@ NAME = "trust"
 TITLE = "Trust the hooks and recipes of this repository?"
 CHANGED_TITLE = "Trust the changed hooks and recipes of this repository?"
 
+_Config: TypeAlias = "tuple[Settings, str]"
+"""The settings that came of a project's configuration, and its text."""
+
 _log = logging.getLogger(__name__)
+
+
+@frozen
+class _Seen:
+    """What one look at the disk has found.
+
+    :ivar settings: with the project's folder and hooks.
+    :ivar wrong: why all commands of its configuration are left out; empty where they are not.
+    :ivar problem: why nobody can tell what is allowed; empty where one can.
+    """
+
+    settings: Settings
+    config: _Config | None
+    wrong: str
+    found: dict[Path, Brought]
+    allowed: dict[Path, str]
+    known: dict[Path, Trusted]
+    problem: str
 
 
 class SessionTrust:
@@ -53,8 +75,7 @@ class SessionTrust:
         self._allowed: dict[Path, str] = {}
         self._here: dict[Path, Brought] = {}
         self._known: dict[Path, Trusted] = {}
-        # With the settings that came of it, which who was cancelled meanwhile has not got.
-        self._config: tuple[Settings, str] | None = None
+        self._config: _Config | None = None
         self._told: dict[str, str] = {}
         self._refused = False
 
@@ -151,30 +172,29 @@ class SessionTrust:
 
     async def _look(self) -> None:
         async with self._lock:
-            looked = await anyio.to_thread.run_sync(self._look_at, self._host.settings, abandon_on_cancel=True)
-            self._host.settings, wrong, problem = looked
-        await self._tell("commands", wrong)
-        await self._tell("store", problem)
+            seen = await anyio.to_thread.run_sync(self._look_at, self._host.settings, abandon_on_cancel=True)
+            # Not by the thread: one that nobody waits for any more may end after the next.
+            self._host.settings, self._config = seen.settings, seen.config
+            self._found, self._allowed, self._known = seen.found, seen.allowed, seen.known
+        await self._tell("commands", seen.wrong)
+        await self._tell("store", seen.problem)
 
-    def _look_at(self, settings: Settings) -> tuple[Settings, str, str]:
-        """Read what there is of the project, and what of it is allowed.
-
-        :returns: the settings with its folder and hooks; why all commands of its configuration are left out, and why
-            nobody can tell what is allowed, each empty where that is not so.
-        """
+    def _look_at(self, settings: Settings) -> _Seen:
+        """Read what there is of the project, and what of it is allowed; changes nothing here."""
         places = self._services.project_places(settings, self._cwd)
-        settings, wrong = self._with_commands(settings, places)
-        return settings, wrong, self._read(settings, places)
+        settings, config, wrong = self._with_commands(settings, places)
+        found, allowed, known, problem = self._read(settings, places)
+        return _Seen(settings, config, wrong, found, allowed, known, problem)
 
-    def _with_commands(self, settings: Settings, places: Sequence[Path]) -> tuple[Settings, str]:
+    def _with_commands(self, settings: Settings, places: Sequence[Path]) -> tuple[Settings, _Config | None, str]:
         """The settings with the project's folder, and what its configuration names as hooks, as they are now; the rest
         is as it was when the session was opened.
 
-        :returns: them, and why all its commands are left out; empty where they are not.
+        :returns: them; what to keep of that; why all its commands are left out, empty where they are not.
         """
         project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
         if project is None:
-            return settings, ""
+            return settings, self._config, ""
         from acp_agent.config.document import DocumentError, read_text
 
         try:
@@ -182,7 +202,7 @@ class SessionTrust:
         except DocumentError as error:
             text = str(error)
         if self._config is not None and self._config[0] is settings and self._config[1] == text:
-            return settings, ""
+            return settings, self._config, ""
         own = replace(
             settings,
             project=project,
@@ -192,21 +212,22 @@ class SessionTrust:
         try:
             now = self._services.settings(self._cwd) if text else own
         except ConfigError as error:
-            return own, f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
+            return own, self._config, f"The hooks that {project / CONFIG_FILE} names are not used. {error}"
         hooks = tuple(command for command in now.hooks if command.origin == "project")
         faults = tuple(fault for fault in now.hook_faults if fault.origin == "project")
         changed = replace(own, hooks=(*own.hooks, *hooks), hook_faults=(*own.hook_faults, *faults))
-        self._config = (changed, text)
-        return changed, ""
+        return changed, (changed, text), ""
 
-    def _read(self, settings: Settings, places: Sequence[Path]) -> str:
-        """Read what is in these places, and what of it is allowed.
+    def _read(
+        self, settings: Settings, places: Sequence[Path]
+    ) -> tuple[dict[Path, Brought], dict[Path, str], dict[Path, Trusted], str]:
+        """Read what is in these places.
 
-        :returns: why nobody can tell what is allowed; empty where one can.
+        :returns: it; what of it is allowed; what is stored of them; why nobody can tell what is allowed, empty where
+            one can.
         """
         if not places:
-            self._found, self._allowed = {}, {}
-            return ""
+            return {}, {}, {}, ""
         from acp_agent.config.brought import read_brought
 
         found: dict[Path, Brought] = {}
@@ -230,8 +251,7 @@ class SessionTrust:
                 if digest in (kept and kept.digest, here and here.digest):
                     allowed[brought.place] = digest
             known = {place: kept for place, kept in stored.items() if kept is not None}
-        self._found, self._allowed, self._known = found, allowed, known
-        return problem
+        return found, allowed, known, problem
 
     async def _tell(self, matter: str, text: str) -> None:
         """Tell what is wrong with something; once, unless it was right, or wrong in another way, in between.

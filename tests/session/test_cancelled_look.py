@@ -83,8 +83,6 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(t
             tasks.cancel_scope.cancel()
         assert not host.settings.hooks
         go_on.set()
-        while not trust.state:  # what is read for nobody has not come to its end
-            await anyio.lowlevel.checkpoint()
         await trust.settle()
         assert [hook.origin for hook in host.settings.hooks] == ["project"]
     await store.aclose()
