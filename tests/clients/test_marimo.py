@@ -43,8 +43,9 @@ BUTTON = """[...document.querySelectorAll("button, [role=menuitem]")]
     .find((found) => found.getClientRects().length && found.innerText.trim().includes(%s))"""
 INPUT = """[...document.querySelectorAll("[contenteditable=true]")]
     .filter((found) => (found.getAttribute("aria-placeholder") ?? "").startsWith("Ask anything"))
-    .find((found) => !found.closest(".pointer-events-none"))"""
-"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile."""
+    .find((found) => !found.closest(".pointer-events-none") && found.querySelector(".cm-placeholder"))"""
+"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile, and then takes away the prompt that
+stands there still."""
 
 
 class Person:
