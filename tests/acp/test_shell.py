@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from support.client import ROOT, AgentError, AgentProcess
-from support.editors import BARE, TOAD, ZED, Editor
+from support.editors import BARE, TOAD, VSCODE, ZED, Editor
 from support.processes import outlive
 from support.replies import Reply, ToolCall
 from support.serving import never_answer
@@ -71,6 +71,17 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
         [result] = results(it.server.calls[1].body)
         for words in ("exit status: 3", "stdout:\nout", "stderr:\nerr"):
             assert words in result.text
+
+
+async def test_a_terminal_that_splits_commands_anew_is_not_used_though_it_is_offered(tmp_path: Path) -> None:
+    command = "printf '%s|' 'one  two' three"
+    async with stage(
+        tmp_path, Reply(tool_calls=[shell(command)]), Reply("Done."), mode="full-access", editor=VSCODE
+    ) as it:
+        await it.prompt()
+        assert it.agent.desk.terminals == {}
+        [call] = it.calls()
+        assert call["rawOutput"] == {"stdout": "one  two|three|", "stderr": "", "exitCode": 0}
 
 
 async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_path: Path) -> None:

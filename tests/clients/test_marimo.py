@@ -44,8 +44,8 @@ BUTTON = """[...document.querySelectorAll("button, [role=menuitem]")]
 INPUT = """[...document.querySelectorAll("[contenteditable=true]")]
     .filter((found) => (found.getAttribute("aria-placeholder") ?? "").startsWith("Ask anything"))
     .find((found) => !found.closest(".pointer-events-none") && found.querySelector(".cm-placeholder"))"""
-"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile, and then takes away the prompt that
-stands there still."""
+"""Where one types, as long as no turn runs: the page takes no clicks there meanwhile, and then takes away the prompt
+that stands there still."""
 
 
 class Person:

@@ -8,11 +8,20 @@ from __future__ import annotations
 from acp_agent.frozen import frozen
 from acp_agent.protocol import JsonObject, as_object
 
+_TERMINALS_OF_NO_USE = frozenset({"vscode-acp-client"})
+"""Clients by name whose terminals do something else than they are asked for.
+
+VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces and has a shell read that anew: of
+`bash -c 'cd build && rm -r *'` only the word `cd` comes to bash, and the rest runs in the folder above. And it ends
+that shell alone, so that what was cancelled goes on.
+"""
+
 
 @frozen
 class Capabilities:
     """Nothing is sent to a client that did not advertise it.
 
+    :ivar terminal: commands run in its terminals, which do as they are told.
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
     :ivar plans: `plan_update` in the place of `plan`.
@@ -39,10 +48,11 @@ class Capabilities:
         wire = as_object(params.get("clientCapabilities"))
         files, session = as_object(wire.get("fs")), as_object(wire.get("session"))
         options, elicitation = as_object(session.get("configOptions")), as_object(wire.get("elicitation"))
+        client = as_object(params.get("clientInfo")).get("name")
         return cls(
             read_text_file=files.get("readTextFile") is True,
             write_text_file=files.get("writeTextFile") is True,
-            terminal=wire.get("terminal") is True,
+            terminal=wire.get("terminal") is True and client not in _TERMINALS_OF_NO_USE,
             compaction=isinstance(session.get("compaction"), dict),
             notices=isinstance(session.get("notices"), dict),
             plans=isinstance(wire.get("plan"), dict),
