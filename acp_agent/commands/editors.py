@@ -19,6 +19,7 @@ from acp_agent.frozen import frozen
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
 """Stands in the files of `editors/` for the command."""
+_XDG = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME"}
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -78,15 +79,16 @@ class Editor:
 
 
 def below_home(home: Path, env: Mapping[str, str], name: str) -> Path:
-    """Where a file of the user's is, other than on macOS below `XDG_CONFIG_HOME` where that is set.
+    """Where a file of the user's is, other than on macOS below `XDG_CONFIG_HOME` or `XDG_DATA_HOME` where that is set.
 
     :param home: the user's.
     :param env: environment variables.
     :param name: below the home, as `.config/zed/settings.json`.
     """
-    config = env.get("XDG_CONFIG_HOME", "")
-    if sys.platform != "darwin" and name.startswith(".config/") and config.startswith("/"):
-        return Path(config, name.removeprefix(".config/"))
+    for default, variable in _XDG.items():
+        folder = env.get(variable, "")
+        if sys.platform != "darwin" and name.startswith(default) and folder.startswith("/"):
+            return Path(folder, name.removeprefix(default))
     return home / name
 
 
@@ -119,6 +121,16 @@ _VSCODIUM = replace(
         "darwin": "Library/Application Support/VSCodium/User/settings.json",
     },
 )
+_CODE_SERVER = replace(
+    _VSCODE,
+    title="code-server",
+    then="In code-server: install the extension ACP Client, open its view, and connect to acp-agent.",
+    programs=("code-server",),
+    settings={
+        "": ".local/share/code-server/User/settings.json",
+        "darwin": "Library/Application Support/code-server/User/settings.json",
+    },
+)
 EDITORS: Mapping[str, Editor] = {
     "zed": Editor(
         "Zed",
@@ -136,7 +148,7 @@ EDITORS: Mapping[str, Editor] = {
         {"": ".jetbrains/acp.json"},
         "agent_servers",
     ),
-    "vscode": replace(_VSCODE, kin=(_VSCODIUM,)),
+    "vscode": replace(_VSCODE, kin=(_VSCODIUM, _CODE_SERVER)),
     "acpx": Editor(
         "acpx",
         "acpx/config.json",

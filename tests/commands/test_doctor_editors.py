@@ -165,23 +165,32 @@ async def test_agents_that_are_no_object_are_told_as_what_setup_will_not_touch(t
 
 
 @pytest.mark.parametrize("here", ["settings", "program"])
-async def test_vscodium_has_settings_of_its_own(tmp_path: Path, here: str) -> None:
+@pytest.mark.parametrize(
+    ("title", "program", "file"),
+    [
+        ("VSCodium", "codium", ".config/VSCodium/User/settings.json"),
+        ("code-server", "code-server", ".local/share/code-server/User/settings.json"),
+    ],
+)
+async def test_a_build_of_vs_code_has_settings_of_its_own(
+    tmp_path: Path, here: str, title: str, program: str, file: str
+) -> None:
     env = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:/bin"}
-    code, codium = (tmp_path / ".config" / name / "User" / "settings.json" for name in ("Code", "VSCodium"))
+    code, other = tmp_path / ".config/Code/User/settings.json", tmp_path / file
     if here == "settings":
-        write(codium, "{}")
+        write(other, "{}")
     else:
-        script(tmp_path / "bin" / "codium", "#!/bin/sh\n")
+        script(tmp_path / "bin" / program, "#!/bin/sh\n")
     _, found = await doctor(tmp_path, "--offline", env=env)
-    assert of(found, "editors") == [("warn", "VSCodium does not know the agent.")]
+    assert of(found, "editors") == [("warn", f"{title} does not know the agent.")]
     done = await follow(tmp_path, advice_of(found, "editors"), env, more=" --yes")
-    assert "In VSCodium: install the extension" in done.err
+    assert f"In {title}: install the extension" in done.err
     assert not code.exists()
     write(code, "{}")
     _, found = await doctor(tmp_path, "--offline", env=env)
     assert of(found, "editors") == [
         ("warn", "VS Code does not know the agent."),
-        ("ok", f"VSCodium starts {PROGRAM}."),
+        ("ok", f"{title} starts {PROGRAM}."),
     ]
     await follow(tmp_path, advice_of(found, "editors"), env, more=" --yes")
     _, found = await doctor(tmp_path, "--offline", env=env)

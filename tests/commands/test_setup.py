@@ -62,15 +62,25 @@ def test_settings_are_looked_for_where_the_platform_keeps_them(
             "Library/Application Support/Code/User/settings.json",
         ),
         "acpx": (".acpx/config.json",) * 3,
-    }[name]
-    elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
-    for platform, env, path in zip(("linux", "linux", "darwin"), ({}, elsewhere, elsewhere), below, strict=True):
+    }
+    kin = {
+        "vscode": {
+            "VSCodium": tuple(path.replace("/Code/", "/VSCodium/") for path in below["vscode"]),
+            "code-server": (
+                ".local/share/code-server/User/settings.json",
+                "data/code-server/User/settings.json",
+                "Library/Application Support/code-server/User/settings.json",
+            ),
+        }
+    }
+    elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg"), "XDG_DATA_HOME": str(tmp_path / "data")}
+    for number, (platform, env) in enumerate((("linux", {}), ("linux", elsewhere), ("darwin", elsewhere))):
         monkeypatch.setattr(sys, "platform", platform)
         editor = EDITORS[name]
-        assert editor.file(tmp_path, env) == tmp_path / path
-        assert [each.file(tmp_path, env) for each in editor.kin] == [
-            tmp_path / path.replace("/Code/", "/VSCodium/") for _ in editor.kin
-        ]
+        assert editor.file(tmp_path, env) == tmp_path / below[name][number]
+        assert {each.title: each.file(tmp_path, env) for each in editor.kin} == {
+            title: tmp_path / paths[number] for title, paths in kin.get(name, {}).items()
+        }
 
 
 @pytest.mark.timeout(30)
