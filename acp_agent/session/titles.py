@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 
-_TAGGED = re.compile(r"\s*<([A-Za-z_-]+)>.*</\1>\s*", re.DOTALL)
+_NOBODY_TYPED = re.compile(r"\s*(?:<([A-Za-z_-]+)>.*</\1>|Sharing the following file as context: [^\n]*)\s*", re.DOTALL)
+"""A tag around all of a text, and the line that CodeCompanion sends for a buffer or file that was named."""
 MAX_LENGTH = 60
 MAX_GIVEN = 200
 """Of a title that a person gives: they know what fits their list."""
@@ -22,10 +23,10 @@ def title_of(parts: Sequence[UserPart]) -> str | None:
 def words_of(parts: Sequence[UserPart]) -> str:
     """The words of a prompt, with the names of the files that it links or brings.
 
-    Editors put what nobody typed into tags, in a text of its own: the system, the selection. It counts where there is
-    nothing else.
+    Editors send what nobody typed in a text of its own: the system, the selection, a file's path. It counts where there
+    is nothing else.
     """
-    typed = [part for part in parts if not (isinstance(part, Text) and _TAGGED.fullmatch(part.text))]
+    typed = [part for part in parts if not (isinstance(part, Text) and _NOBODY_TYPED.fullmatch(part.text))]
     return " ".join(_words(part) for part in typed or parts)
 
 

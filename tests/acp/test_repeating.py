@@ -89,6 +89,13 @@ async def test_a_title_is_of_what_was_typed_and_not_of_what_an_editor_adds_in_ta
         assert await title(it) == "Mend the cart"
 
 
+async def test_a_title_is_not_of_the_line_that_codecompanion_sends_for_a_buffer(tmp_path: Path) -> None:
+    shared = text("Sharing the following file as context: src/cart.py")
+    async with stage(tmp_path, Reply("One.")) as it:
+        await it.prompt([shared, text("Mend the cart")])
+        assert await title(it) == "Mend the cart"
+
+
 async def test_a_prompt_of_nothing_but_a_tag_is_its_own_title(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("One.")) as it:
         await it.prompt([text("<b>What is this?</b>")])
