@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from acp_agent.server.handshake import Handshake
 
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes keeps the interpreter to itself. What streams crosses threads several times on its
+way through the log to the editor, and would wait so long each time while a summary is prepared; 5 ms are Python's."""
+
+
 def main() -> None:
     """Run, and end the process."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
         sys.exit("acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL.")
     if len(sys.argv) > 1:

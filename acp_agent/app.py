@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -47,9 +46,6 @@ LOGS = "logs"
 RECIPES = "recipes"
 CLAUDE_COMMANDS = "commands"
 """Of Claude Code's folder, in the user's home and in a project."""
-SWITCH_SECONDS = 0.0005
-"""How long a thread that computes keeps the interpreter to itself while the sessions are being closed, which gives it
-away a hundred times."""
 RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
@@ -244,7 +240,6 @@ class SessionsDatabase:
 
     def hurry(self) -> None:
         """Have everything end soon, since the process does."""
-        sys.setswitchinterval(SWITCH_SECONDS)
         if self._store is not None:
             self._store.hurry()
 

@@ -15,7 +15,7 @@ from acp_agent.llm.provider import Answered, ModelRequest, Retrying, TextDelta, 
 from acp_agent.turn.host import TurnHost
 from acp_agent.turn.updates import AgentSaid, AgentThought, Notice
 
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.03
 """How long what streams is gathered behind something that was shown, so that it is saved and shown together."""
 MAX_GATHERED = 65_536
 """Characters that may wait to be shown; the model is read no further while an editor takes no more."""
