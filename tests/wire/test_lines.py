@@ -66,6 +66,20 @@ def test_a_session_is_shown_with_what_its_process_said_of_none() -> None:
     assert [*OneSession("").lines(seen)] == seen[:-1], "whatever session it is"
 
 
+def test_a_session_is_shown_with_the_request_about_another_one_that_made_it() -> None:
+    seen = lines(
+        {"dir": "in", "message": {"id": 0, "method": "initialize"}},
+        {"dir": "in", "message": {"id": 1, "method": "session/fork", "params": {"sessionId": "a"}}},
+        {"dir": "in", "message": {"id": 2, "method": "session/fork", "params": {"sessionId": "a"}}},
+        {"dir": "out", "message": {"id": 2, "result": {"sessionId": "c"}}},
+        {"dir": "out", "message": {"id": 1, "result": {"sessionId": "b"}}},
+        {"dir": "out", "message": {"id": 1, "result": {"sessionId": "b"}}},
+    )
+    assert [*OneSession("b").lines(seen)] == [seen[0], seen[1], seen[4], seen[5]]
+    assert [*OneSession("c").lines(seen)] == [seen[0], seen[2], seen[3]]
+    assert [*OneSession("a").lines(seen)] == seen[:5], "the other's own too"
+
+
 @given(
     st.lists(st.tuples(st.sampled_from(["in", "out"]), st.integers(0, 3) | st.sampled_from(["0", "1"])), unique=True),
     st.randoms(),

@@ -104,7 +104,8 @@ class Matcher:
 
 class OneSession:
     """What is about a session, and what is about none in the processes that had it open: also what such a process said
-    before, which waits until it is known to be one.
+    before, which waits until it is known to be one. The request about another session that made this one, as a fork is,
+    comes with its response.
 
     :param session: the beginning of its id.
     """
@@ -113,19 +114,35 @@ class OneSession:
         self._session = session
         self._had_it: set[str] = set()
         self._waiting: dict[str, list[WireLine]] = {}
+        self._elsewhere: dict[tuple[str, Direction, str], WireLine] = {}
+        """Requests about other sessions that have no response yet."""
 
     def lines(self, lines: Iterable[WireLine]) -> Iterator[WireLine]:
         """Those of the next lines that can be told to be shown, behind those that waited for them."""
         for line in lines:
+            made_by: list[WireLine] = []
             if line.session and not line.session.startswith(self._session):
-                continue
+                if (request := self._made_by(line)) is None:
+                    continue
+                made_by = [request]
             if line.session:
                 self._had_it.add(line.process)
                 yield from self._waiting.pop(line.process, ())
+            yield from made_by
             if line.process in self._had_it:
                 yield line
             else:
                 self._waiting.setdefault(line.process, []).append(line)
+
+    def _made_by(self, line: WireLine) -> WireLine | None:
+        """The request that a line about another session is the response of, where this session came of it."""
+        if line.kind == "request":
+            self._elsewhere[line.process, line.direction, _key(line.id)] = line
+        if line.kind != "response":
+            return None
+        request = self._elsewhere.pop((line.process, _OTHER[line.direction], _key(line.id)), None)
+        made = _session(cast(JsonObject, line.message).get("result"))
+        return request if made and made.startswith(self._session) else None
 
 
 def _session(value: JsonValue) -> str:
