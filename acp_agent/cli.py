@@ -151,7 +151,9 @@ def build_parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")
     inspect.add_argument("session", nargs="?", metavar="SESSION", help=_SESSION)
     where = inspect.add_mutually_exclusive_group()
-    where.add_argument("-o", "--output", metavar="FILE", help="the file to write (`SESSION.html` in this directory)")
+    where.add_argument(
+        "-o", "--output", metavar="FILE", help="the file to write (`SESSION.html` in this directory), `-` for stdout"
+    )
     where.add_argument(
         "--serve",
         nargs="?",

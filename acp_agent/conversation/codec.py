@@ -90,11 +90,12 @@ def _holds_texts(event: Event) -> bool:
     return isinstance(event, SessionStarted | InstructionsLoaded | TitleChanged | NoteAdded | TurnEnded)
 
 
-def decode(kind: str, data: str) -> Event:
+def decode(kind: str, data: str, seq: int | None = None) -> Event:
     """The event that `encode` made this text from.
 
     :param kind: the event's `kind`.
     :param data: what `encode` returned.
+    :param seq: its number in the log, to name it where it cannot be read.
     :raises StorageError: the text is no event of this version.
     """
     try:
@@ -102,8 +103,9 @@ def decode(kind: str, data: str) -> Event:
         return _with_recipes(event, data) if f'"{_TYPED}"' in data else event
     except (KeyError, ValueError) as error:
         raise StorageError(
-            f"The session's log holds an entry ({kind!r}) that this version cannot read. It may have been written by a "
-            "newer version: update acp-agent and try again. Nothing was changed."
+            f"The session's log holds an entry ({'' if seq is None else f'number {seq}, '}{kind!r}) that this version "
+            "cannot read. It was written by a newer version, or it is damaged: update acp-agent and try again. Nothing "
+            "was changed."
         ) from error
 
 

@@ -44,7 +44,7 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
         if row is None:
             return 1
         at, when, kind, data = row
-        event = decode(kind, data)
+        event = decode(kind, data, at)
         if isinstance(event, TurnRefused):
             seq = min(event.from_seq, at) - 1
             continue

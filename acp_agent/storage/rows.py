@@ -49,7 +49,7 @@ def read_events(
     size = 0
     with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
         for seq, at, kind, data in rows:
-            event, length = load(connection, kind, data)
+            event, length = load(connection, seq, kind, data)
             yield LoggedEvent(seq, at, event)
             size += length
             if characters is not None and size >= characters:
@@ -60,12 +60,12 @@ def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int])
     """The entries at these places, which have to be places of the log."""
     for wanted in seqs:
         for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
-            yield LoggedEvent(seq, at, load(connection, kind, data)[0])
+            yield LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
 
 
-def load(connection: sqlite3.Connection, kind: str, data: str) -> tuple[Event, int]:
-    """An event with the texts that it refers to, and how many characters were read for it."""
-    event, size = decode(kind, data), len(data)
+def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tuple[Event, int]:
+    """The event at a place of a log with the texts that it refers to, and how many characters were read for it."""
+    event, size = decode(kind, data, seq), len(data)
     if _REFERENCE not in data:
         return event, size
 

@@ -146,7 +146,7 @@ def _unindexed(
     size = 0
     with closing(connection.execute(_UNINDEXED, (session, after + 1, last))) as rows:
         for seq, _, kind, data in rows:
-            event, length = load(connection, kind, data)
+            event, length = load(connection, seq, kind, data)
             if isinstance(event, AssistantAnswered):
                 names = {call.id: call.name for call in event.message.tool_calls}
             echo = isinstance(event, ToolReturned) and names.get(event.result.call_id) == RECALL_TOOL
@@ -175,7 +175,7 @@ def _scan(
     seqs: list[int] = []
     with closing(connection.execute(_SCAN.format(conditions=conditions), (session, upto + 1, *patterns))) as rows:
         for seq, at, kind, data in rows:
-            logged = LoggedEvent(seq, at, load(connection, kind, data)[0])
+            logged = LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
             held = holds(searchable_text(logged.event), words, every)
             if held and _tool(connection, session, logged) != RECALL_TOOL:
                 seqs.append(seq)

@@ -143,6 +143,8 @@ def test_many_brackets_in_a_text_change_nothing() -> None:
 def test_an_entry_that_cannot_be_read_is_a_storage_error_that_names_its_kind(kind: str, data: str) -> None:
     with pytest.raises(StorageError, match=rf"'{kind}'.*update acp-agent"):
         decode(kind, data)
+    with pytest.raises(StorageError, match=rf"number 7, '{kind}'"):
+        decode(kind, data, 7)
 
 
 def test_a_field_that_a_newer_version_added_is_passed_over() -> None:

@@ -16,6 +16,7 @@ from acp_agent.commands.inspect.page import MARK
 from acp_agent.conversation.events import SessionStarted
 from acp_agent.storage.sqlite import SqliteStore
 from support.logs import LogBuilder
+from support.stored import damage_texts
 from support.terminal import AGENT, at_a_terminal, in_a_shell, run_command
 
 
@@ -64,6 +65,15 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     assert "cannot be written" in (await run_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
 
 
+async def test_an_entry_that_cannot_be_read_is_told_with_its_session_and_its_number(tmp_path: Path) -> None:
+    async with store_of(tmp_path, "sess_1"):
+        pass
+    damage_texts(tmp_path, "Fine.", '"')
+    ran = await run_command(tmp_path, "inspect")
+    assert (ran.code, ran.out) == (1, "")
+    assert "sess_1: The session's log holds an entry (number 4, 'assistant_answered')" in ran.err
+
+
 async def test_a_page_goes_to_who_reads_it_from_a_pipe_and_nobody_else_holds_the_command_up(tmp_path: Path) -> None:
     async with store_of(tmp_path, "sess_1"):
         pass
@@ -71,7 +81,7 @@ async def test_a_page_goes_to_who_reads_it_from_a_pipe_and_nobody_else_holds_the
     assert (ran.out[: len(MARK)], ran.out[-8:], ran.err) == (MARK, "</html>\n", "")
     seen_enough = await in_a_shell(tmp_path, f"{AGENT} inspect -o /dev/stdout | head -c 20", {})
     assert (seen_enough.out, seen_enough.err) == (MARK[:20], "")
-    redirected = await in_a_shell(tmp_path, f"{AGENT} inspect -o /dev/stdout > page.html; cat page.html", {})
+    redirected = await in_a_shell(tmp_path, f"{AGENT} inspect -o - > page.html; cat page.html", {})
     assert redirected.out == ran.out
 
     os.mkfifo(tmp_path / "pipe")

@@ -23,7 +23,7 @@ from acp_agent.commands.safe import SafeStream, safe_for
 from acp_agent.commands.terminal import aside
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.config import Settings, load_settings
-from acp_agent.errors import ConfigError
+from acp_agent.errors import ConfigError, StorageError
 from acp_agent.inspection.story import Story
 from acp_agent.inspection.views import Inspection, ModelLines
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
@@ -32,6 +32,7 @@ from acp_agent.storage.store import SessionStore
 
 _MANY = 1_000
 """Entries of a log whose reading somebody has to wait for."""
+_STDOUT = "/dev/stdout"
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -47,10 +48,10 @@ async def run(arguments: argparse.Namespace) -> int:
         record = await chosen_session(store, arguments.session)
         looked_at = LookedAt(store, record.session_id, env, settings_of(env, record.cwd))
         if address is None:
-            path = Path(arguments.output or f"{record.session_id}.html")
+            path = _STDOUT if arguments.output == "-" else arguments.output or f"{record.session_id}.html"
             with _told(record.head) as advance:
                 page = await looked_at.page(advance)
-            await put(path, page)
+            await put(Path(path), page)
             return 0
         looked_at.live = True
         async with anyio.create_task_group() as tasks:
@@ -103,9 +104,12 @@ class LookedAt:
     async def _read(self, advance: Callable[[], None] = lambda: None) -> JsonObject:
         async with self._reading:
             head = self._story.head
-            async for logged in self._store.events(self._session_id, head):
-                self._story.feed(logged)
-                advance()
+            try:
+                async for logged in self._store.events(self._session_id, head):
+                    self._story.feed(logged)
+                    advance()
+            except StorageError as error:
+                raise StorageError(f"{self._session_id}: {error}") from error
             if self._data is None or self._story.head != head:
                 seen = self._story.view()
                 picture = plot(seen, self._lines(seen))
