@@ -102,8 +102,10 @@ def check_network() -> None:
                 source=_proxy_variable(scheme),
             )
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        from acp_agent.llm.connecting import certificates
+
         try:
-            httpx2.create_ssl_context()
+            certificates()
         except OSError as error:
             raise ConfigError(
                 "names no file of certificates in PEM form that can be read; correct it or unset it",

@@ -290,12 +290,12 @@ class AnthropicProvider:
         check_key(access.name, given, access.key_hint)
         check_network()
 
-    @loading()
+    @loading("anthropic")
     def _make(self) -> AsyncAnthropic:
         self._check()
         import anthropic
 
-        from acp_agent.llm.connecting import send_within
+        from acp_agent.llm.connecting import certificates, send_within
 
         access = self._access
         given = access.api_key or access.auth_token
@@ -313,7 +313,7 @@ class AnthropicProvider:
                 default_headers=access.headers,
                 max_retries=0,
                 timeout=anthropic.Timeout(READ_TIMEOUT, connect=limit / 2),
-                http_client=Client(),
+                http_client=Client(verify=certificates()),
             )
         except anthropic.AnthropicError as error:
             raise ModelAuthError(f"{access.name}: {error} Check {access.key_hint}.") from error

@@ -42,13 +42,20 @@ def prepare(sdk: str) -> None:
 
 
 @contextmanager
-def loading() -> Generator[None]:
+def loading(sdk: str) -> Generator[None]:
     """Around the import of an SDK, in a thread: no garbage is collected meanwhile, and what is there afterwards is left
     out of every later collection. The end of the process does not wait for it.
 
+    Once only: what sessions leave behind later is to be collected.
+
     An SDK is a hundred thousand objects that stay. To look through them again and again is a fifth of its import, and
     one look through all of them, in some later turn, stops the turn for 0.1 s.
+
+    :param sdk: the SDK's package.
     """
+    if sdk in sys.modules:
+        yield
+        return
     collects = gc.isenabled()
     gc.disable()
     try:

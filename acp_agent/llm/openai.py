@@ -163,12 +163,12 @@ class OpenAIClient:
         check_key(access.name, access.api_key, access.key_hint)
         check_network()
 
-    @loading()
+    @loading("openai")
     def _make(self) -> AsyncOpenAI:
         self._check()
         import openai
 
-        from acp_agent.llm.connecting import send_within
+        from acp_agent.llm.connecting import certificates, send_within
 
         access = self.access
         limit = self._connection
@@ -183,7 +183,7 @@ class OpenAIClient:
             default_headers=access.headers,
             max_retries=0,
             timeout=openai.Timeout(READ_TIMEOUT, connect=limit / 2),
-            http_client=Client(),
+            http_client=Client(verify=certificates()),
         )
         if access.name != "openai" or not access.required:
             # The SDK took these from OpenAI's variables; they are nobody else's business, nor a gateway's.

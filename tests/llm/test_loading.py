@@ -12,6 +12,7 @@ from types import ModuleType
 import anyio
 import pytest
 
+from acp_agent.llm.connecting import certificates
 from acp_agent.llm.loading import loading, prepare
 from support.checkout import REPOSITORY
 
@@ -82,10 +83,29 @@ def test_an_sdk_that_is_not_installed_is_left_to_who_needs_it() -> None:
 
 def test_no_garbage_is_collected_while_an_sdk_is_loaded_and_what_stays_is_left_out_later() -> None:
     try:
-        with loading():
+        with loading("no_such_sdk"):
             assert not gc.isenabled()
             kept = [[] for _ in range(1000)]
         assert gc.isenabled()
         assert gc.get_freeze_count() > len(kept)
     finally:
         gc.unfreeze()
+
+
+def test_behind_the_first_time_garbage_is_collected_as_ever() -> None:
+    frozen = gc.get_freeze_count()
+    with loading("sys"):
+        assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
+
+
+def test_the_certificates_are_read_once_for_all_clients_and_again_where_others_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    usual = certificates()
+    assert certificates() is usual
+    monkeypatch.setenv("SSL_CERT_FILE", str(Path(__file__).with_name("self_signed.pem")))
+    assert certificates() is not usual
+    assert len(certificates().get_ca_certs()) == 1
