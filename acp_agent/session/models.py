@@ -78,6 +78,7 @@ class SessionModels:
         self._default: str | None = None
         self._version: Hashable = None
         self._tasks: TaskGroup | None = None
+        self._closed = False
         self._asking: dict[str, anyio.Event] = {}
         self._learned: dict[str, LearnedWindow] = {}
 
@@ -166,6 +167,8 @@ class SessionModels:
 
     async def _ask_again(self, names: Iterable[str], wait: float) -> None:
         """Have providers asked for windows, and wait for their answers, but not for long."""
+        if self._closed:
+            return  # somebody still tells of a session that was closed meanwhile; nobody would close the connection
         with anyio.move_on_after(wait):
             if self._tasks is None:
                 for name in names:
@@ -219,5 +222,5 @@ class SessionModels:
 
     async def aclose(self) -> None:
         """Close connections."""
-        self._tasks = None
+        self._tasks, self._closed = None, True
         await self._registry.aclose()

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from support.client import AgentError, AgentProcess, connected_agent
 from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED_BETA, Editor
 from support.models import model_server
 from support.replies import Reply
-from support.stage import stage
+from support.stage import PATIENCE, stage
 
 EDITORS = {"beta": ZED_BETA, "codecompanion": CODECOMPANION, "toad": TOAD}
 META = {"_meta": {"claudeCode": {"options": [1, None]}, "terminal-auth": True, "": {}}}
@@ -207,3 +208,17 @@ async def test_an_agent_in_a_minimal_environment_opens_a_session(tmp_path: Path)
         assert result["modes"]
         assert agent.stderr == ""
         assert (tmp_path / "data" / "acp-agent" / "sessions.db").exists()
+
+
+async def test_a_session_that_is_closed_as_soon_as_it_is_loaded_leaves_no_connection(tmp_path: Path) -> None:
+    async with stage(tmp_path, script=lambda _: Reply("Yes."), dialect="anthropic") as it:
+        process, before = psutil.Process(it.agent.pid), 0
+        for number in range(8):
+            session = await it.agent.new_session(it.folder)
+            await it.agent.prompt(session, "Hello", PATIENCE)
+            await it.agent.request("session/close", {"sessionId": session})
+            await it.agent.load(session, it.folder)
+            await it.agent.request("session/close", {"sessionId": session})
+            if number == 1:
+                before = process.num_fds()
+        assert process.num_fds() <= before + 2
