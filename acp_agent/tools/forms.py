@@ -8,9 +8,10 @@ ACP, "Elicitation".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeGuard
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -179,6 +180,13 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
     return Filled(values)
 
 
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
+    """Whether it is a number, with an end: JSON has `1e999`."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 @frozen
 class _Wrong:
     why: str
@@ -213,10 +221,10 @@ def _text(asked: FormField, given: JsonValue) -> Value | _Wrong:
 
 
 def _number(asked: FormField, given: JsonValue) -> Value | _Wrong:
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return _Wrong("is no number")
-    if asked.kind == "integer" and given != int(given):
+    if asked.kind == "integer" and isinstance(given, float) and not given.is_integer():
         return _Wrong("is no whole number")
+    if not is_number(given):
+        return _Wrong("is no number")
     value = int(given) if asked.kind == "integer" else given
     return value if _within(value, asked.limits, "minimum", "maximum") else _Wrong("is too small or too large")
 

@@ -32,6 +32,7 @@ from acp_agent.tools.forms import (
     LinkAnswer,
     Questions,
     Value,
+    is_number,
 )
 from acp_agent.tools.text import clean, one_line
 
@@ -41,6 +42,9 @@ _LIMITS: dict[FieldKind, tuple[str, ...]] = {
     "integer": ("minimum", "maximum"),
     "choices": ("minItems", "maxItems"),
 }
+_INTEGERS = (-(2**63), 2**63 - 1)
+_LARGEST_SIZE = 2**32 - 1
+"""What editors read of integers, and of lengths: MCP has no such bounds, and a form beyond them is none to ACP."""
 _FORMATS = ("email", "uri", "date", "date-time")
 _SECRET = re.compile(
     r"(?:\b(?:password|passphrase|passcode|secret|credentials?|cvv|cvc|security code|card number"
@@ -252,7 +256,8 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
         raise ToolError(
             f"the field {one_line(name, 60)} asks for a secret, which no form may; use an address (mode `url`)"
         )
-    limits = {key: asked[key] for key in _LIMITS.get(kind, ()) if _is_limit(key, asked.get(key))}
+    found = {key: _limit(kind, key, asked.get(key)) for key in _LIMITS.get(kind, ())}
+    limits = {key: limit for key, limit in found.items() if limit is not None}
     return FormField(
         name, kind, _text(asked, "title"), _text(asked, "description"), choices, required, _default(kind, asked), limits
     )
@@ -272,14 +277,20 @@ def _unlinked(text: str) -> str:
     return _SCHEME.sub("", text)
 
 
-def _is_limit(key: str, value: JsonValue) -> bool:
+def _limit(kind: FieldKind, key: str, value: JsonValue) -> JsonValue:
+    """A limit as a form can have it; None where it says none."""
     if key == "format":
-        return value in _FORMATS
+        return value if value in _FORMATS else None
     if key == "pattern":
-        return isinstance(value, str)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return key in ("minimum", "maximum") or (isinstance(value, int) and value >= 0)
+        return value if isinstance(value, str) else None
+    if not is_number(value):
+        return None
+    if key not in ("minimum", "maximum"):
+        return min(value, _LARGEST_SIZE) if isinstance(value, int) and value >= 0 else None
+    if kind == "number":
+        return value
+    least, most = _INTEGERS
+    return max(least, min(most, math.ceil(value) if key == "minimum" else math.floor(value)))
 
 
 def _choices(asked: JsonObject) -> tuple[Choice, ...]:
@@ -311,11 +322,20 @@ def _default(kind: FieldKind, asked: JsonObject) -> Value | None:
             return given if isinstance(given, str) else None
         case "boolean":
             return given if isinstance(given, bool) else None
-        case "number" | "integer":
-            return given if isinstance(given, int | float) and not isinstance(given, bool) else None
+        case "number":
+            return given if is_number(given) else None
+        case "integer":
+            return _integer(given)
         case "choices":
             items = given if isinstance(given, list) else []
             return tuple(item for item in items if isinstance(item, str)) or None
+
+
+def _integer(given: JsonValue) -> int | None:
+    if not is_number(given) or (isinstance(given, float) and not given.is_integer()):
+        return None
+    least, most = _INTEGERS
+    return int(given) if least <= given <= most else None
 
 
 def _plain(value: Value) -> Plain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.server.tracing import trace_context
+from acp_agent.tools.forms import filled
 from acp_agent.tools.mcp_elicitation import form_of
 from support.editors import ACPX
 from support.mcp import McpProgram, mcp_program, ready, says, tool
@@ -105,6 +107,37 @@ async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_
         assert [answer["result"] for answer in told[len(wrong) :]] == [
             {"action": said} for said in actions.values()
         ] * 2
+
+
+async def test_what_a_server_says_of_numbers_reaches_the_editor_as_its_forms_can_have_it(tmp_path: Path) -> None:
+    numbers: JsonObject = {
+        "size": {"type": "integer", "minimum": 0.5, "maximum": 10.5, "default": 2.5},
+        "most": {"type": "integer", "minimum": -(10**30), "maximum": 10**30, "default": 3.0},
+        "name": {"type": "string", "maxLength": 10**12},
+        "share": {"type": "number", "minimum": 0.5, "default": 0.75},
+    }
+    schema: JsonObject = {"type": "object", "properties": numbers}
+    form = {"method": "elicitation/create", "params": {"message": "Well?", "requestedSchema": schema}}
+    server = shop(tmp_path, form, form)
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("Yes."), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        asked = answers(it, accepted(size=0), accepted(size=1, share=0.5))
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        fields = asked[0]["requestedSchema"]["properties"]
+        assert fields["size"] == {"type": "integer", "minimum": 1, "maximum": 10}
+        assert fields["most"] == {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1, "default": 3}
+        assert json.dumps(fields["most"]["default"]) == "3"
+        assert fields["name"] == {"type": "string", "maxLength": 2**32 - 1}
+        assert fields["share"] == {"type": "number", "minimum": 0.5, "default": 0.75}
+        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        assert "`size` is too small or too large" in told[0]["error"]["message"]
+        assert told[1]["result"] == {"action": "accept", "content": {"size": 1, "share": 0.5}}
+
+
+def test_a_number_without_an_end_is_no_answer() -> None:
+    form = form_of("How many?", {"properties": {"size": {"type": "integer"}, "share": {"type": "number"}}})
+    with pytest.raises(ToolError, match="`size` is no whole number; `share` is no number"):
+        filled(form, {"size": math.inf, "share": math.inf})
 
 
 async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
