@@ -48,6 +48,18 @@ async def test_always_holds_in_every_session_of_the_project_and_in_no_other_unti
         assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
 
 
+async def test_a_project_is_the_same_by_whatever_link_an_editor_has_opened_it(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    async with stage(tmp_path, *ECHO * 2) as it:
+        link.symlink_to(it.folder)
+        it.agent.permission_answer = "allow_always"
+        await it.agent.prompt(await it.agent.new_session(link), "By the link")
+        await it.prompt("By its path")
+        assert asked(it) == 1
+        revoked = await permissions(it, "revoke", "--project", str(link))
+        assert (revoked.code, revoked.out) == (0, "Asked for again: shell: echo\n")
+
+
 async def test_always_allows_more_than_the_line_only_of_commands_that_are_known_to_hand_nothing_on(
     tmp_path: Path,
 ) -> None:

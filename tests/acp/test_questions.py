@@ -138,6 +138,17 @@ async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_ne
         assert not [line for line in it.agent.lines if line.method == "elicitation/create"]
 
 
+async def test_an_option_that_a_dialog_does_not_show_is_no_answer(tmp_path: Path) -> None:
+    async def hidden(params: Params) -> Any:
+        return {"outcome": {"outcome": "selected", "optionId": "1"}}
+
+    async with stage(tmp_path, Reply(tool_calls=[ASK]), Reply("Done."), editor=ACPX) as it:
+        it.agent.handlers["session/request_permission"] = hidden
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert "chose the option '1', which it was not offered" in result.text
+
+
 async def test_an_editor_that_only_said_it_had_forms_is_asked_in_the_other_way(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply(tool_calls=[ASK, ASK]), Reply("Done.")) as it:
 

@@ -39,6 +39,18 @@ async def test_a_call_is_announced_runs_completes_and_its_result_is_in_the_next_
         assert not result.is_error
 
 
+async def test_a_call_is_shown_with_load_as_it_was_when_it_ran(tmp_path: Path) -> None:
+    call = ToolCall("read", {"path": "a.txt", "offset": 2})
+    async with stage(tmp_path, Reply(tool_calls=[call]), Reply("Two lines.")) as it:
+        await it.prompt()
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            [live], [loaded] = it.calls(), later.calls()
+            assert live["name"] == "read"
+            assert live["locations"] == [{"path": str(it.folder / "a.txt"), "line": 2}]
+            assert {**loaded, "sessionUpdate": ""} == {**live, "sessionUpdate": ""}
+
+
 async def test_ids_that_the_model_repeats_become_different_ones(tmp_path: Path) -> None:
     twice = [ToolCall("read", {"path": "a.txt"}, id="same"), ToolCall("list", {}, id="same")]
     replies = [Reply(tool_calls=twice), Reply(tool_calls=twice[:1]), Reply("Done.")]
