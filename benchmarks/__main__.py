@@ -18,7 +18,7 @@ from benchmarks.history import load
 from benchmarks.listing import listing
 from benchmarks.model_server import model_server
 from benchmarks.opening import first_prompt, opening
-from benchmarks.room import context, growth, waiting
+from benchmarks.room import context, growth, turnover, waiting
 from benchmarks.table import Failure, Figure, Outcome, render
 from benchmarks.turns import cancel, compaction, deltas, hello, history
 
@@ -33,6 +33,7 @@ MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     waiting,
     context,
     growth,
+    turnover,
     load,
     listing,
     ending,

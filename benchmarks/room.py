@@ -23,6 +23,7 @@ DELTA_SECONDS = 0.01
 HISTORY = 20
 """Turns of 20,000 characters before the one that is measured."""
 ROUNDS = (1, 12, 36)
+SESSIONS = (10, 100, 200)
 _ASKS = "Go on"
 _SUMMARY = "## Goal\n- The cart adds prices.\n"
 
@@ -116,6 +117,30 @@ async def growth(bench: Bench) -> list[Figure]:
     return [
         Figure(f"memory ({MEMORY}) after a compaction", "MiB", seen[first]),
         *(Figure(f"  after {after} of them, each of 1 MB that is new", "MiB", seen[after]) for after in later),
+    ]
+
+
+async def turnover(bench: Bench) -> list[Figure]:
+    """Memory after many sessions that were prompted, closed, opened again and closed."""
+    seen: dict[int, list[float]] = {after: [] for after in SESSIONS}
+    bench.model.reply = lambda _: Reply(("That was all.",))
+    for _ in range(max(1, bench.fewer // 2)):
+        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+            await agent.initialize()
+            for number in range(max(SESSIONS)):
+                session_id, _ = await agent.new_session(home.project)
+                await agent.prompt(session_id, f"{_ASKS} {number}. " + "word " * 200)
+                await agent.request("session/close", {"sessionId": session_id})
+                await agent.request(
+                    "session/load", {"sessionId": session_id, "cwd": str(home.project), "mcpServers": []}
+                )
+                await agent.request("session/close", {"sessionId": session_id})
+                if number + 1 in seen:
+                    seen[number + 1].append(memory(agent.process.pid))
+    first, *later = SESSIONS
+    return [
+        Figure(f"memory ({MEMORY}) after {first} sessions that were closed", "MiB", seen[first]),
+        *(Figure(f"  after {after} of them", "MiB", seen[after]) for after in later),
     ]
 
 
