@@ -75,6 +75,33 @@ async def test_tab_goes_into_the_only_folder_that_is_meant(tmp_path: Path) -> No
                 assert await person.ended() == 0
 
 
+async def test_a_tab_that_comes_at_once_behind_the_word_completes_it(tmp_path: Path) -> None:
+    for name in ("my notes.txt", "src/cart.py", "src/sub/left.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    async with model_server([], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                for typed, completed in {
+                    "/conte": "> /context",
+                    'See @"my': '> See @"my notes.txt"',
+                    "See @src/ca": "> See @src/cart.py",
+                    "cat src/ca": "> cat src/cart.py",
+                }.items():
+                    person.type(typed + TAB)
+                    await person.until(completed)
+                    person.type(CTRL_C)
+                    await person.until_gone(completed)
+                person.type(f"See @sr{TAB}")
+                await person.until("> See @src/")
+                await person.until(" cart.py")
+                person.type(CTRL_C)
+                await person.until_gone("See")
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+
+
 async def test_an_image_that_is_mentioned_is_seen_by_the_model_and_what_is_none_is_a_link(tmp_path: Path) -> None:
     picture = png(20, 10, seed=3)
     (tmp_path / "shot.PNG").write_bytes(picture)

@@ -11,6 +11,7 @@ import termios
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias
 
+import anyio
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
@@ -52,6 +53,12 @@ class Completions(Completer):
 
     def __init__(self, candidates: Candidates) -> None:
         self._candidates = candidates
+        self._looking = anyio.Lock()
+
+    async def looked(self) -> None:
+        """Wait until those are there that are being looked for; does not wait where none are."""
+        async with self._looking:
+            pass
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """None: they are read beside everything else."""
@@ -61,8 +68,9 @@ class Completions(Completer):
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
         """One after the other."""
-        for each in await self._candidates(document.text_before_cursor, complete_event.completion_requested):
-            yield Completion(each.text, -each.length, display=each.shown, display_meta=each.about)
+        async with self._looking:
+            for each in await self._candidates(document.text_before_cursor, complete_event.completion_requested):
+                yield Completion(each.text, -each.length, display=each.shown, display_meta=each.about)
 
 
 class Typed(History):

@@ -18,7 +18,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.bindings.completion import generate_completions
 from prompt_toolkit.layout import (
     ConditionalContainer,
     Dimension,
@@ -80,8 +79,9 @@ class ScreenDesk:
         self._output = Vt100_Output.from_pty(sys.stdout, default_color_depth=ColorDepth.from_env())
         # What stays below needs no answer to where the cursor is, and a terminal that gives none is no worse.
         self._output.enable_cpr = False
+        self._completions = Completions(candidates)
         self._buffer = Buffer(
-            completer=Completions(candidates),
+            completer=self._completions,
             history=Typed(history),
             multiline=True,
             complete_while_typing=Condition(lambda: self._question is None),
@@ -272,12 +272,10 @@ class ScreenDesk:
             self._next_mode()
 
         def complete(event: KeyPressEvent) -> None:
-            state = self._buffer.complete_state
-            if state and len(state.completions) == 1 and state.completions[0].text.endswith("/"):
-                self._buffer.apply_completion(state.completions[0])
-                self._buffer.start_completion()  # what is in that folder
+            if self._are_there():
+                self._complete()
             else:
-                generate_completions(event)
+                event.app.create_background_task(self._complete_soon(self._buffer.document))
 
         keys.add("enter", filter=~searching)(submit)
         keys.add("tab", filter=~searching)(complete)
@@ -287,6 +285,33 @@ class ScreenDesk:
         keys.add("c-z")(suspend)
         keys.add("s-tab", filter=~has_completions)(mode)
         return keys
+
+    def _are_there(self) -> bool:
+        state = self._buffer.complete_state
+        return state is not None and bool(state.completions)
+
+    def _complete(self) -> None:
+        state = self._buffer.complete_state
+        if state is None or not state.completions:
+            self._buffer.start_completion(insert_common_part=True)
+        elif len(state.completions) == 1 and state.completions[0].text.endswith("/"):
+            self._buffer.apply_completion(state.completions[0])
+            self._buffer.start_completion()  # what is in that folder
+        else:
+            self._buffer.complete_next()
+
+    async def _complete_soon(self, typed: Document) -> None:
+        """Complete what was typed as soon as nothing is looked for: the buffer looks for one thing at a time, and would
+        drop the tab of whoever types faster.
+
+        :param typed: as it was then; where it is something else meanwhile, the tab was for something else too.
+        """
+        for _ in range(2):  # for the beginning of it, perhaps, and then for all of it
+            await self._completions.looked()
+            if self._are_there():
+                break
+        if self._buffer.document == typed:
+            self._complete()
 
     def _submit(self) -> None:
         text = self._buffer.text
