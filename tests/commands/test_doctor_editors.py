@@ -232,6 +232,18 @@ async def test_what_is_printed_for_an_editor_is_found_where_its_user_has_put_it(
     write(elsewhere / file, done.out)
     _, found = await doctor(tmp_path, "--offline", env=env)
     assert of(found, "editors") == [("ok", f"{title} is told of the agent.")]
+    # The program that is named there may go, or have been that of another machine.
+    write(elsewhere / file, done.out.replace(str(PROGRAM), "/gone/bin/acp-agent"))
+    _, found = await doctor(tmp_path, "--offline", env=env)
+    told = f"{title} is told in {elsewhere / file} to start /gone/bin/acp-agent, which is no program."
+    assert of(found, "editors") == [("warn", told)]
+    assert advice_of(found, "editors") == f"Put {PROGRAM} in its place."
+    for works in ('"~/bin/acp-agent" "/gone/bin/acp-agent"', "-- acp-agent, as the path has it"):
+        write(elsewhere / file, works)
+        (tmp_path / "bin" / "acp-agent").unlink(missing_ok=True)
+        script(tmp_path / "bin" / "acp-agent", "#!/bin/sh\n")
+        _, found = await doctor(tmp_path, "--offline", env=env)
+        assert of(found, "editors") == [("ok", f"{title} is told of the agent.")]
 
 
 @pytest.mark.parametrize("closed", [".config/zed", ".config", ZED])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from itertools import islice
@@ -34,6 +35,8 @@ _KINDS: Mapping[Outcome, str] = {
     "failed": "which fails",
     "silent": f"which may not be {NAME}",
 }
+_QUOTED = re.compile(rf"""["']((?:~?/)[^"'\\\n]*/{NAME})["']""")
+"""A path of the agent's program in such a file."""
 _MOST_FILES = 400
 _MOST_BYTES = 1_000_000
 
@@ -199,13 +202,27 @@ def _own_files(key: str, editor: Editor, home: Path, env: Mapping[str, str]) -> 
     files: Iterator[Path] = (
         path for folder, names in _OWN_FILES[key] for path in below_home(home, env, folder).glob(names)
     )
-    if any(_names_us(path) for path in islice(files, _MOST_FILES)):
-        return Finding("ok", "editors", f"{editor.title} is told of the agent.")
-    return Finding("warn", "editors", f"{editor.title} does not know the agent.", f"See: acp-agent setup {key}")
+    telling = {path: text for path in islice(files, _MOST_FILES) if (text := _telling(path))}
+    if not telling:
+        return Finding("warn", "editors", f"{editor.title} does not know the agent.", f"See: acp-agent setup {key}")
+    named = [(path, word) for path, text in telling.items() for word in _QUOTED.findall(text)]
+    gone = [(path, word) for path, word in named if _which(_expanded(word, home), env) is None]
+    # One of several may be meant for another machine, or stand in a comment.
+    if named and len(gone) == len(named):
+        path, word = gone[0]
+        text = f"{editor.title} is told in {path} to start {word}, which is no program."
+        return Finding("warn", "editors", text, f"Put {_program(env)} in its place.")
+    return Finding("ok", "editors", f"{editor.title} is told of the agent.")
 
 
-def _names_us(path: Path) -> bool:
+def _telling(path: Path) -> str:
+    """What stands in a file that names the agent; nothing where it does not."""
     try:
-        return path.stat().st_size <= _MOST_BYTES and NAME.encode() in read_regular(path)
+        text = read_regular(path).decode(errors="replace") if path.stat().st_size <= _MOST_BYTES else ""
     except OSError:
-        return False
+        return ""
+    return text if NAME in text else ""
+
+
+def _expanded(word: str, home: Path) -> str:
+    return f"{home}{word.removeprefix('~')}" if word.startswith("~/") else word
