@@ -146,6 +146,13 @@ async def test_paths_are_offered_as_far_as_git_does_not_ignore_them(project: Pat
     assert await offered("@src/Ca", project) == ["@src/Card.py"]
     assert await offered("@src/my", project) == ['@"src/my notes.txt"']
     assert await offered('@"src/my n', project) == ['@"src/my notes.txt"']
+    assert await offered("@src/cart.py and @src/my", project) == ['@src/cart.py and @"src/my notes.txt"']
+    assert await offered('@"src/my notes.txt" or @.h', project) == ['@"src/my notes.txt" or @.hidden']
+    assert await offered("@src my", project) == await offered("@src/my n", project) == []
+    assert await offered("mend @.hidden src/car", project, asked=True) == [
+        "mend @.hidden src/Card.py",
+        "mend @.hidden src/cart.py",
+    ]
     assert await offered("@.h", project) == ["@.hidden"]
     assert await offered("@missing/", project) == []
     assert await offered("me@src/ca", project) == []

@@ -19,7 +19,7 @@ MOST = 200
 """Paths that are offered."""
 
 _COMMAND = re.compile(r"/\S*\Z")
-_MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>"?)(?P<path>(?(quote)[^"\n]*|[^\s"]*))\Z')
+_MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>")?(?P<path>(?(quote)[^"\n]*|[^\s"]*))\Z')
 _WORD = re.compile(r"[^\s\"'`(]+\Z")
 
 
