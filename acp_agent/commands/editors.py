@@ -141,10 +141,10 @@ EDITORS: Mapping[str, Editor] = {
         "agent_servers",
     ),
     "jetbrains": Editor(
-        "JetBrains IDEs",
+        "JetBrains",
         "jetbrains/acp.json",
         "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
-        ("idea", "pycharm", "webstorm", "goland", "clion", "rustrover"),
+        ("idea", "pycharm", "webstorm", "phpstorm", "goland", "clion", "rustrover", "rubymine", "rider"),
         {"": ".jetbrains/acp.json"},
         "agent_servers",
     ),

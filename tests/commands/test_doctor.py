@@ -162,7 +162,7 @@ async def test_an_editor_that_cannot_start_the_agent_is_told_of(tmp_path: Path) 
     settings.unlink()
     os.mkfifo(settings)
     _, found = await doctor(tmp_path, "--offline", env=env)
-    assert of(found, "editors") == [("warn", f"JetBrains IDEs: {settings} cannot be read (it is no regular file).")]
+    assert of(found, "editors") == [("warn", f"JetBrains: {settings} cannot be read (it is no regular file).")]
 
 
 async def test_what_is_wrong_at_home_is_said_in_words(tmp_path: Path) -> None:
