@@ -27,6 +27,8 @@ from acp_agent.conversation.swaps import (
 from acp_agent.conversation.views import (
     CallView,
     Diff,
+    FileChange,
+    FileKind,
     FileVersion,
     Location,
     PlanEntry,
@@ -51,6 +53,8 @@ __all__ = [
     "DirectoriesChanged",
     "EditsUndone",
     "Event",
+    "FileChange",
+    "FileKind",
     "FileVersion",
     "InstructionsLoaded",
     "Location",

@@ -15,6 +15,7 @@ ToolKind: TypeAlias = Literal[
 ]
 PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 PlanPriority: TypeAlias = Literal["high", "medium", "low"]
+FileKind: TypeAlias = Literal["text", "binary", "directory", "symlink"]
 
 
 @frozen
@@ -44,6 +45,21 @@ class Diff:
 
 
 @frozen
+class FileChange:
+    """What became of a file as such, whatever is in it.
+
+    :ivar path: absolute; for a move and a copy, where it is now.
+    :ivar former: where it was moved or copied from, absolute; None for a file that was deleted.
+    :ivar kind: of what is there, or was; None where that is not known.
+    """
+
+    operation: Literal["delete", "move", "copy"]
+    path: str
+    former: str | None = None
+    kind: FileKind | None = None
+
+
+@frozen
 class FileVersion:
     """The contents of a file that the model has seen, by digest; None where the file is gone."""
 
@@ -53,10 +69,15 @@ class FileVersion:
 
 @frozen
 class CallView:
-    """What an editor shows of a tool call besides the result's text."""
+    """What an editor shows of a tool call besides the result's text.
+
+    :ivar diffs: changes of what is in files.
+    :ivar changes: files that were deleted, moved or copied.
+    """
 
     title: str
     kind: ToolKind = "other"
     locations: tuple[Location, ...] = ()
     diffs: tuple[Diff, ...] = ()
     raw_output: JsonValue = None
+    changes: tuple[FileChange, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anyio import to_thread
 from pydantic import Field
 
 from acp_agent.conversation.closing import ENDED_BY_USER
@@ -11,6 +12,7 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import CommandResult, Environment
 from acp_agent.tools.known_commands import kind_of
+from acp_agent.tools.named_files import named_files
 from acp_agent.tools.paths import absolute, outside, require_directory, require_same_place, shown
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
@@ -75,9 +77,11 @@ class ShellTool:
             now = outside((cwd,), environment.roots, environment.private)
             require_same_place(cwd, asked_for, now, environment.cwd)
             require_directory(cwd, label)
+            files = await to_thread.run_sync(named_files, asked.command, cwd)
             result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
+            changes = () if files is None else await to_thread.run_sync(files.changes)
             text, raw = _reported(result, timeout)
-            view = CallView(title, "execute", raw_output=raw)
+            view = CallView(title, "execute", raw_output=raw, changes=changes)
             return Outcome((Text(text),), view, is_error=result.exit_code != 0)
 
         access = Access("execute", asked_for, subject_of(asked.command, away=bool(asked_for)))

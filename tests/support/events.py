@@ -30,6 +30,7 @@ from acp_agent.conversation.events import (
     DirectoriesChanged,
     EditsUndone,
     Event,
+    FileChange,
     FileVersion,
     InstructionsLoaded,
     Location,
@@ -141,7 +142,12 @@ _EXAMPLES: tuple[Event, ...] = (
     ToolReturned(
         ToolResult("call_1", (Text("1 class Cart:"), Image("iVBORw0KGgo=", "image/png")), True),
         CallView(
-            "Read cart.py", "read", (Location("/shop/cart.py", 1),), (Diff("/shop/new.py", None, "x"),), {"lines": 1}
+            "Read cart.py",
+            "read",
+            (Location("/shop/cart.py", 1),),
+            (Diff("/shop/new.py", None, "x"),),
+            {"lines": 1},
+            (FileChange("move", "/shop/new_name.py", "/shop/old_name.py", "text"),),
         ),
         (FileVersion("/shop/cart.py", "9f86d0"), FileVersion("/shop/gone.py", None)),
         (FileVersion("/shop/new.py", None),),
