@@ -37,9 +37,10 @@ async def test_a_change_is_asked_for_and_shown_as_a_structured_diff_with_a_patch
         assert calls["read"]["locations"] == [{"path": str(repo.program), "line": 1}]
 
         [diff] = calls["edit"]["content"]
-        assert diff["changes"] == [{"operation": "modify", "path": str(repo.program), "fileType": "text"}]
+        kind = {"fileType": "text", "mimeType": "text/x-python"}
+        assert diff["changes"] == [{"operation": "modify", "path": str(repo.program), **kind}]
         [added] = calls["write"]["content"]
-        assert [change["operation"] for change in added["changes"]] == ["add"]
+        assert [(change["operation"], change["mimeType"]) for change in added["changes"]] == [("add", "text/plain")]
 
         # what was asked for is what was done, and while it was asked for the session waited
         asked = it.agent.desk.permissions
@@ -85,6 +86,38 @@ async def test_a_command_is_asked_for_as_such_and_runs_in_a_terminal_of_the_agen
         assert "capabilities" not in terminal
         assert "terminal_output_chunk" in [update["sessionUpdate"] for update in it.agent.updates()]
         assert "exit status: 3" in str(server.calls[-1].body)
+
+
+async def test_files_that_a_command_deletes_moves_and_copies_are_shown_beside_its_terminal(tmp_path: Path) -> None:
+    for name in ("gone.txt", "old.py", "model"):
+        (tmp_path / name).write_text(name)
+    command = "rm gone.txt && mv old.py new.py && cp model other && echo done"
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": command})]), Reply("Tidied.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.answer(session, "Tidy up")
+        [call] = it.calls().values()
+        terminal, diff = call["content"]
+        assert (terminal["type"], call["status"]) == ("terminal", "completed")
+        names = [
+            (each["operation"], *(Path(each[key]).name for key in ("oldPath", "path") if key in each))
+            for each in diff["changes"]
+        ]
+        assert names == [("delete", "gone.txt"), ("move", "old.py", "new.py"), ("copy", "model", "other")]
+        # The patch has what can be had without the text of what is gone; git takes it.
+        for path in ("new.py", "other"):
+            (tmp_path / path).unlink()
+        (tmp_path / "old.py").write_text("old.py")
+        patch = diff["patch"]["text"].replace(f"{tmp_path}/", "")
+        subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=patch, text=True, check=True)
+        assert ((tmp_path / "new.py").read_text(), (tmp_path / "other").read_text()) == ("old.py", "model")
+
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        [again] = it.calls(since=since).values()
+        text, shown = again["content"]
+        assert "done" in text["content"]["text"]
+        assert shown == diff
 
 
 @pytest.mark.parametrize("by", ["terminal", "tool_call"])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import CallView, Diff, Location
-from acp_agent.server.v2.diffs import diff_items, patch, quoted
+from acp_agent.conversation.events import CallView, Diff, FileChange, Location
+from acp_agent.server.v2.diffs import change_items, diff_items, mime_type, patch, quoted
 from acp_agent.tools.changes import DIFF_LIMIT, diff_of, first_changed_line
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
@@ -79,3 +79,50 @@ def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
 
 def test_a_call_that_changes_nothing_has_no_diff() -> None:
     assert diff_items(CallView("Read", "read")) == []
+
+
+@pytest.mark.parametrize(("operation", "left"), [("move", False), ("copy", True)])
+def test_git_moves_and_copies_by_a_patch_what_was_moved_and_copied(
+    tmp_path: Path, operation: Literal["move", "copy"], left: bool
+) -> None:
+    changes: list[FileChange] = []
+    for name in NAMES:
+        (tmp_path / name).write_bytes(b"a\0b\n")
+        changes.append(FileChange(operation, f"new {name}", name, "binary"))
+    [item] = cast("Any", change_items(CallView("mv", "execute", changes=tuple(changes))))
+    text = item["patch"]["text"]
+    subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=text, text=True, check=True)
+    for name in NAMES:
+        assert (tmp_path / f"new {name}").read_bytes() == b"a\0b\n"
+        assert (tmp_path / name).exists() is left
+
+
+def test_what_was_deleted_and_directories_have_no_patch() -> None:
+    gone, moved = FileChange("delete", "/a.py", kind="text"), FileChange("move", "/new", "/old", "directory")
+    [item] = change_items(CallView("rm", "execute", changes=(gone, moved)))
+    assert item == {
+        "type": "diff",
+        "changes": [
+            {"operation": "delete", "path": "/a.py", "fileType": "text", "mimeType": "text/x-python"},
+            {"operation": "move", "oldPath": "/old", "path": "/new", "fileType": "directory"},
+        ],
+    }
+    [unknown] = cast("Any", change_items(CallView("rm", "execute", changes=(FileChange("delete", "/pipe.py"),))))
+    assert unknown["changes"] == [{"operation": "delete", "path": "/pipe.py"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.py", "text/x-python"),
+        ("a.json", "application/json"),
+        ("a.svg", "image/svg+xml"),
+        ("a.html", "text/html"),
+        # by the name alone a video, an archive and nothing, which a text is not
+        ("a.ts", None),
+        ("a.txt.gz", None),
+        ("Makefile", None),
+    ],
+)
+def test_a_text_has_the_type_of_its_name_where_that_is_one_of_text(name: str, told: str | None) -> None:
+    assert mime_type(f"/some where/{name}") == told

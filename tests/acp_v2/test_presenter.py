@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import CallView, Diff, Location, PlanEntry
+from acp_agent.conversation.events import CallView, Diff, FileChange, Location, PlanEntry
 from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text
 from acp_agent.errors import ModelAuthError, SessionNotFoundError
 from acp_agent.protocol.v1.updates import session_update
+from acp_agent.server.bounds import MAX_TEXT, size
 from acp_agent.server.v2.capabilities import capabilities_of
 from acp_agent.server.v2.presenter import Presenter
 from acp_agent.turn.updates import (
@@ -50,6 +53,7 @@ PICTURE = st.builds(Image, st.just("aGk="), st.just("image/png"), MAYBE)
 NAME = st.text(min_size=1, max_size=4)
 ID = st.sampled_from("abc")
 PATH = st.sampled_from(["/a", "/b c", "/ü"])
+FILE_KIND = st.sampled_from(["text", "binary", "directory", "symlink", None])
 JSON: st.SearchStrategy[Any] = st.dictionaries(
     TEXT, st.none() | st.integers() | TEXT | st.lists(TEXT, max_size=2), max_size=2
 )
@@ -68,6 +72,11 @@ VIEW = st.builds(
     st.lists(st.builds(Location, PATH, st.none() | st.integers(1, 9)), max_size=2).map(tuple),
     st.lists(st.builds(Diff, PATH, MAYBE, TEXT), max_size=2).map(tuple),
     st.none() | JSON,
+    st.lists(
+        st.builds(FileChange, st.just("delete"), PATH, kind=FILE_KIND)
+        | st.builds(FileChange, st.sampled_from(["move", "copy"]), PATH, PATH, FILE_KIND),
+        max_size=2,
+    ).map(tuple),
 )
 ENTRY = st.builds(
     PlanEntry,
@@ -170,3 +179,32 @@ def test_messages_say_the_same_live_and_replayed_once_and_twice(said: list[Updat
     twice = Presenter(capabilities_of({}))
     again = [*presented(twice, said, len(said)), *presented(twice, said, len(said))]
     assert shown(iter(again)) == live
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_a_result_that_does_not_fit_into_one_line_comes_in_several(replayed: bool) -> None:
+    pictures = tuple(Image("aGk=" * 140_000, "image/png", str(number)) for number in range(5))
+    finished = CallFinished("c", "look", CallView("Look", "read"), {}, "completed", pictures, replayed)
+    wires: list[Any] = [*Presenter(capabilities_of({})).present(finished)]
+    assert all(size(wire) < MAX_TEXT + 1000 for wire in wires)
+    first, *more, last = wires
+    assert [wire["sessionUpdate"] for wire in more] == ["tool_call_content_chunk"] * 3
+    shown = [*first["content"], *(wire["content"] for wire in more)]
+    assert [item["content"]["uri"] for item in shown] == ["0", "1", "2", "3", "4"]
+    # All of it is there once the call has ended.
+    assert "status" not in first
+    assert last == {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"}
+
+
+def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
+    presenter = Presenter(capabilities_of({}))
+    view = CallView("mv a b", "execute", changes=(FileChange("move", "/b", "/a", "text"),))
+    list(presenter.present(CallTerminal("c", "t")))
+    finished = CallFinished("c", "shell", view, {}, "completed", (Text("exit status: 0"),))
+    first, chunk, last = [*presenter.present(finished)]
+    assert ("content" in first, first["capabilities"]) == (False, None)
+    assert (chunk["sessionUpdate"], cast("Any", chunk)["content"]["type"]) == ("tool_call_content_chunk", "diff")
+    assert last["status"] == "completed"
+    # Replayed, it has no terminal; what it printed stands beside that.
+    [again] = cast("Any", [*Presenter(capabilities_of({})).present(replace(finished, replayed=True))])
+    assert [item["type"] for item in again["content"]] == ["content", "diff"]

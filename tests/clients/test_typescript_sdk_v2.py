@@ -26,7 +26,7 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
         Reply("I look first.", thinking="Where?", tool_calls=[ToolCall("read", {"path": "shop/cart.py"})]),
         Reply(tool_calls=[ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})]),
         Reply(["Repaired it.", TOLD]),
-        Reply(tool_calls=[ToolCall("shell", {"command": "echo begun; sleep 60"})]),
+        Reply(tool_calls=[ToolCall("shell", {"command": "cp shop/cart.py kept.py; echo begun; sleep 60"})]),
         Reply("You stopped it."),
         Reply(["Well, ", "..."], hold=never, hold_after=1),
         Reply(SUMMARY),
@@ -65,6 +65,13 @@ async def test_a_session_from_its_first_line_to_its_deletion_is_one_that_the_sdk
     printed = [b64decode(update["data"]) for update in of(phases["command"], "terminal_output_chunk")]
     assert b"".join(printed) == b"begun\n"
     assert of(phases["command"], "terminal_update")[-1]["exitStatus"] == {"signal": "SIGTERM"}
+    [copied] = of(phases["command"], "tool_call_content_chunk")
+    [change] = copied["content"]["changes"]
+    assert (change["operation"], Path(change["oldPath"]).name, Path(change["path"]).name) == (
+        "copy",
+        "cart.py",
+        "kept.py",
+    )
     assert phases["command"][-1]["stopReason"] == "end_turn"
 
     # a cancel, and what waits behind it

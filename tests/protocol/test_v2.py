@@ -29,7 +29,16 @@ READ += [row.result for row in METHODS.values() if row.side == "client" and row.
 
 TEXT = c1.text_content("hello")
 PATCH = "diff --git /a /a\n--- /a\n+++ /a\n@@ -1 +1 @@\n-a\n+b\n"
-DIFF = content.diff([content.change("modify", "/a"), content.change("add", "/b")], git_patch=PATCH)
+DIFF = content.diff(
+    [
+        content.change("modify", "/a", file_type="text", mime_type="text/plain"),
+        content.change("add", "/b"),
+        content.change("delete", "/d", file_type="directory"),
+        content.change("move", "/new", former="/old", file_type="symlink"),
+        content.change("copy", "/new", former="/old", file_type="binary"),
+    ],
+    git_patch=PATCH,
+)
 SELECT = content.config_option(
     c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1")], category="model", description="which")
 )
@@ -67,6 +76,7 @@ UPDATES: list[JsonObject] = [
     updates.terminal_update("term", exit_status=updates.exit_status(None, "SIGTERM")),
     updates.terminal_update("term", command=None, cwd=None, output=None, exit_status=None),
     updates.terminal_output_chunk("term", b"\xf0\x9f"),
+    updates.tool_call_content_chunk("t", DIFF),
     # what version 1 makes for both
     u1.user_message_chunk(TEXT, message_id="m"),
     u1.agent_message_chunk(TEXT, message_id="m"),
@@ -231,8 +241,7 @@ def test_every_kind_of_update_and_every_constructor_is_tried() -> None:
         for option in DEFINITIONS["SessionUpdate"]["anyOf"]
         if "not" not in option
     }
-    # what the agent has whole at once it sends whole
-    assert known - tried == {"tool_call_content_chunk"}
+    assert tried == known
     source = Path(__file__).read_text()
     for module in (content, requests, results, updates):
         for name, function in inspect.getmembers(module, inspect.isfunction):

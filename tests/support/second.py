@@ -73,10 +73,14 @@ class SecondEditor:
         return [update["state"] for update in self.agent.updates(session_id, "state_update", since=since)]
 
     def calls(self, *, since: int = 0) -> dict[str, dict[str, Any]]:
-        """The tool calls as an editor shows them: null clears, what is left out stays."""
+        """The tool calls as an editor shows them: null clears, what is left out stays, a chunk is one item more."""
         calls: dict[str, dict[str, Any]] = {}
-        for update in self.agent.updates(kind="tool_call_update", since=since):
-            _patch(calls.setdefault(update["toolCallId"], {}), update)
+        for update in self.agent.updates(since=since):
+            if update["sessionUpdate"] == "tool_call_content_chunk":
+                call = calls[update["toolCallId"]]
+                call["content"] = [*call.get("content", ()), update["content"]]
+            elif update["sessionUpdate"] == "tool_call_update":
+                _patch(calls.setdefault(update["toolCallId"], {}), update)
         return calls
 
     def terminals(self, *, since: int = 0) -> dict[str, dict[str, Any]]:
@@ -173,6 +177,8 @@ class _Rules:
                 self._calls.add(update["toolCallId"])
                 if new and not (update.get("title") and update.get("name")):
                     return [f"{line.label}: a call without a title and a name"]
+            case "tool_call_content_chunk" if update["toolCallId"] not in self._calls:
+                return [f"{line.label}: content of an unknown call"]
             case "terminal_update":
                 new = update["terminalId"] not in self._terminals
                 self._terminals.add(update["terminalId"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from acp_agent.protocol import JsonObject
+from acp_agent.protocol.v1.content import given
 
 
 def diff(changes: Sequence[JsonObject], *, git_patch: str | None = None) -> JsonObject:
@@ -19,12 +20,27 @@ def diff(changes: Sequence[JsonObject], *, git_patch: str | None = None) -> Json
     return item if git_patch is None else {**item, "patch": {"format": "git_patch", "text": git_patch}}
 
 
-def change(operation: Literal["add", "modify"], path: str) -> JsonObject:
-    """What became of a text file.
+def change(
+    operation: Literal["add", "modify", "delete", "move", "copy"],
+    path: str,
+    *,
+    former: str | None = None,
+    file_type: Literal["text", "binary", "directory", "symlink"] | None = None,
+    mime_type: str | None = None,
+) -> JsonObject:
+    """What became of a file.
 
-    :param path: absolute.
+    :param path: absolute; for a move and a copy, where it is now.
+    :param former: for these, where it was moved or copied from; absolute.
+    :param file_type: of what is there now, or was there; None where that is not known.
+    :param mime_type: likewise.
     """
-    return {"operation": operation, "path": path, "fileType": "text"}
+    return {
+        "operation": operation,
+        **given(oldPath=former),
+        "path": path,
+        **given(fileType=file_type, mimeType=mime_type),
+    }
 
 
 def available_command(name: str, description: str, *, hint: str | None = None) -> JsonObject:

@@ -97,6 +97,14 @@ def tool_call_update(tool_call_id: str, **details: Unpack[ToolCallDetails]) -> J
     return {"sessionUpdate": "tool_call_update", **tool_call(tool_call_id, **details)}
 
 
+def tool_call_content_chunk(tool_call_id: str, item: JsonObject) -> JsonObject:
+    """One item more of a tool call's content.
+
+    :param item: as in `ToolCallDetails.content`.
+    """
+    return {"sessionUpdate": "tool_call_content_chunk", "toolCallId": tool_call_id, "content": item}
+
+
 def tool_call(tool_call_id: str, **details: Unpack[ToolCallDetails]) -> JsonObject:
     """The same without the update's discriminator, as a permission request carries it."""
     return cast("JsonObject", {"toolCallId": tool_call_id, **details})

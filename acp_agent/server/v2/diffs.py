@@ -7,13 +7,16 @@ ACP v2, "Tool Calls", "Diffs"; git-diff(1), "Generating patch text with -p".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from acp_agent.conversation.events import CallView, Diff
+from acp_agent.conversation.events import CallView, Diff, FileChange
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v2 import content
 
 _CONTEXT = 3
+_TEXTS = ("application/javascript", "application/json", "application/xml", "image/svg+xml")
+"""Types of text beside those that are called so: by its name alone, a `.ts` would be a video."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
@@ -22,11 +25,53 @@ def diff_items(view: CallView) -> list[JsonObject]:
     """What a call has changed, or would change, as one item of its content; none where it changes nothing."""
     if not view.diffs:
         return []
-    changes = [content.change("add" if diff.old_text is None else "modify", diff.path) for diff in view.diffs]
+    changes = [
+        content.change(
+            "add" if diff.old_text is None else "modify", diff.path, file_type="text", mime_type=mime_type(diff.path)
+        )
+        for diff in view.diffs
+    ]
     first_lines = {place.path: place.line for place in view.locations if place.line is not None}
-    sections = [patch(diff, first_lines.get(diff.path)) for diff in view.diffs]
+    return _item(changes, [patch(diff, first_lines.get(diff.path)) for diff in view.diffs])
+
+
+def change_items(view: CallView) -> list[JsonObject]:
+    """Which files a call has deleted, moved or copied, as one item of its content; none where it has not."""
+    if not view.changes:
+        return []
+    changes = [
+        content.change(
+            each.operation,
+            each.path,
+            former=each.former,
+            file_type=each.kind,
+            mime_type=mime_type(each.path) if each.kind == "text" else None,
+        )
+        for each in view.changes
+    ]
+    return _item(changes, [_moving_patch(each) for each in view.changes])
+
+
+def _item(changes: Sequence[JsonObject], sections: Sequence[str | None]) -> list[JsonObject]:
     text = "".join(section for section in sections if section is not None)
     return [content.diff(changes, git_patch=text or None)]
+
+
+def mime_type(path: str) -> str | None:
+    """The type that a text file's name says it has; None where the name says nothing, or something else than text."""
+    from mimetypes import MimeTypes
+
+    found, encoding = MimeTypes().guess_type(Path(path).name, strict=True)
+    return found if found is not None and encoding is None and (found.startswith("text/") or found in _TEXTS) else None
+
+
+def _moving_patch(change: FileChange) -> str | None:
+    """A move or a copy as a section of a patch. Git has none of directories, and one of a deletion has the text."""
+    if change.former is None or change.kind == "directory":
+        return None
+    verb = "rename" if change.operation == "move" else "copy"
+    old, new = quoted(change.former), quoted(change.path)
+    return f"diff --git {old} {new}\nsimilarity index 100%\n{verb} from {old}\n{verb} to {new}\n"
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:

@@ -21,7 +21,7 @@ from acp_agent.server.v1.content import block_from_part
 from acp_agent.server.v1.presenter import Presenter as FirstPresenter
 from acp_agent.server.v1.presenter import call_locations, fenced, result_items
 from acp_agent.server.v1.presenter import config_options as first_config_options
-from acp_agent.server.v2.diffs import diff_items
+from acp_agent.server.v2.diffs import change_items, diff_items
 from acp_agent.tools.text import one_line
 from acp_agent.turn.updates import (
     AgentSaid,
@@ -87,7 +87,7 @@ class Presenter:
             case PromptTaken():
                 yield from whole("user", update.message_id, [block_from_part(part) for part in update.parts])
             case CallAnnounced() | CallStarted() | CallTerminal() | CallOutput() | CallFinished():
-                yield self._call(update)
+                yield from self._call(update)
             case ModeUpdated():
                 return  # it is one of the options
             case OptionsUpdated():
@@ -103,7 +103,7 @@ class Presenter:
         if wire is not None:
             yield wire
 
-    def _call(self, update: _Call) -> JsonObject:
+    def _call(self, update: _Call) -> Iterator[JsonObject]:
         match update:
             case CallAnnounced():
                 wire = updates.tool_call_update(
@@ -114,27 +114,27 @@ class Presenter:
                     status="pending",
                     rawInput=bounded(update.arguments),
                 )
-                return {**wire, **lists(locations=call_locations(update.view))}
+                yield {**wire, **lists(locations=call_locations(update.view))}
             case CallStarted():
                 wire = updates.tool_call_update(
                     update.call_id, title=update.view.title, kind=update.view.kind, status="in_progress"
                 )
-                return {**wire, **lists(content=diff_items(update.view), locations=call_locations(update.view))}
+                yield {**wire, **lists(content=diff_items(update.view), locations=call_locations(update.view))}
             case CallTerminal():
                 self._terminals[update.call_id] = update.terminal_id
-                return updates.tool_call_update(
+                yield updates.tool_call_update(
                     update.call_id, content=[common.terminal(update.terminal_id)], capabilities=updates.CANCEL
                 )
             case CallOutput():
-                return updates.tool_call_update(
+                yield updates.tool_call_update(
                     update.call_id, content=[common.tool_content(common.text_content(fenced(update.text)))]
                 )
             case CallFinished():
-                return self._finished(update)
+                yield from self._finished(update)
 
-    def _finished(self, update: CallFinished) -> JsonObject:
+    def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
         view = update.view
-        wire = updates.tool_call_update(update.call_id, title=view.title, status=update.status)
+        wire = updates.tool_call_update(update.call_id, title=view.title)
         if update.replayed:
             wire |= {"name": one_line(update.name), "kind": view.kind, "rawInput": bounded(update.arguments)}
         if view.raw_output is not None:
@@ -142,8 +142,20 @@ class Presenter:
         wire |= lists(locations=call_locations(view))
         if self._terminals.pop(update.call_id, None) is not None:
             # What the terminal shows stays there; a list sent now would take its place.
-            return {**wire, "capabilities": None}
-        return {**wire, **lists(content=result_items(update, diff_items(view)))}
+            wire["capabilities"] = None
+            more = change_items(view)
+        else:
+            shown = [*result_items(update, diff_items(view)), *change_items(view)]
+            taken = _fitting(shown)
+            wire |= lists(content=shown[:taken])
+            more = shown[taken:]
+        if more:
+            # What is behind the last status is not looked at by everybody.
+            yield wire
+            for item in more:
+                yield updates.tool_call_content_chunk(update.call_id, item)
+            wire = updates.tool_call_update(update.call_id)
+        yield {**wire, "status": update.status}
 
     # --- messages that are there already ---
 
@@ -166,11 +178,7 @@ def whole(kind: Kind, message_id: str, blocks: Sequence[JsonObject]) -> Iterator
 
     :param blocks: each of which fits into a line.
     """
-    taken = 1
-    length = sum(map(size, blocks[:1]))
-    while taken < len(blocks) and length + size(blocks[taken]) <= MAX_TEXT:
-        length += size(blocks[taken])
-        taken += 1
+    taken = _fitting(blocks)
     build = {"user": updates.user_message, "agent": updates.agent_message, "thought": updates.agent_thought}[kind]
     yield build(message_id, blocks[:taken])
     chunks = {
@@ -180,6 +188,16 @@ def whole(kind: Kind, message_id: str, blocks: Sequence[JsonObject]) -> Iterator
     }
     for block in blocks[taken:]:
         yield chunks[kind](block, message_id=message_id)
+
+
+def _fitting(items: Sequence[JsonObject]) -> int:
+    """How many go into one line, which is at least the first."""
+    taken = 1
+    length = sum(map(size, items[:1]))
+    while taken < len(items) and length + size(items[taken]) <= MAX_TEXT:
+        length += size(items[taken])
+        taken += 1
+    return taken
 
 
 def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
