@@ -1,4 +1,5 @@
-"""`Accounts`: as whom and where the providers are asked, as an editor manages it: signing out, and routes of its own.
+"""`Accounts`: as whom and where the providers are asked, as an editor manages it: signing in and out, and routes of its
+own.
 
 Whatever changes counts from the next request on, in open sessions as well. Knows no version of the protocol.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -53,6 +55,33 @@ class Accounts:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._access = services.access
+
+    async def to_sign_in(self) -> tuple[str, ...]:
+        """The providers that want a key, the one that a session would use first.
+
+        :raises ConfigError: the user's configuration is wrong.
+        """
+        registry = await self._registry()
+        model = await registry.default_model()
+        first = model.partition("/")[0] if model else ""
+        names = [place.name for place in registry.places.all() if place.keyed and place.enabled and place.base_url]
+        return tuple(sorted(names, key=lambda name: name != first))
+
+    async def sign_in(self, name: str, key: str) -> str:
+        """Try a provider's key, and keep it.
+
+        :param name: one of `to_sign_in`.
+        :returns: where it is kept, in words.
+        :raises AgentError: the provider refuses it or cannot be asked, or it cannot be kept. Then nothing is.
+        """
+        from acp_agent.config.keys import KeyStore
+        from acp_agent.llm.trying import try_key
+
+        places = (await self._registry()).places
+        base_url = next((place.base_url for place in places.all() if place.name == name), None)
+        reach = replace(places.reach(name), key=key, token=None, hint="the key that you gave")
+        await try_key(reach, base_url or "")
+        return await anyio.to_thread.run_sync(KeyStore(self._services.home).store, name, key, abandon_on_cancel=True)
 
     async def log_out(self) -> None:
         """Remove all stored keys.

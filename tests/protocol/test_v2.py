@@ -122,6 +122,7 @@ PARAMS: list[tuple[str, JsonObject]] = [
     ),
     ("elicitation/create", r1.form_elicitation("s", "Which?", FORM, tool_call_id="t")),
     ("elicitation/create", r1.url_elicitation("s", "Visit", "https://example.com/", "e")),
+    ("elicitation/create", requests.url_elicitation(7, "Enter a key", "http://127.0.0.1:1/x/", "e")),
     ("elicitation/complete", r1.complete_elicitation("e")),
     ("mcp/message", r1.mcp_message("server", "1", "tools/list", {})),
     ("auth/status_update", s1.auth_status("unknown", [])),

@@ -37,3 +37,13 @@ def command_subject(command: str, cwd: str, tool_call_id: str) -> JsonObject:
     :param tool_call_id: of the call that would run it.
     """
     return {"type": "command", "command": command, "cwd": cwd, "toolCallId": tool_call_id}
+
+
+def url_elicitation(request_id: int | str | None, message: str, url: str, elicitation_id: str) -> JsonObject:
+    """Params of `elicitation/create` for an address that belongs to a request of the client's, and to no session.
+
+    :param request_id: of the request, which is not answered yet.
+    :param url: holds no secrets.
+    :param elicitation_id: another one than those of all that are open.
+    """
+    return {"requestId": request_id, "mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}

@@ -25,7 +25,7 @@ from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v2.capabilities import capabilities_of
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.content import parts_from_blocks
-from acp_agent.server.v2.greeting import initialize_result
+from acp_agent.server.v2.greeting import PAGE_METHOD, initialize_result
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.options import OFF, ON
@@ -94,10 +94,17 @@ class Agent(Managing):
     # --- the connection ---
 
     async def _login(self, call: Call, params: LoginAuthRequest) -> JsonValue:
-        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
-        # `acp-agent login` may have run in a terminal of the editor's.
-        if params.method_id != AUTH_METHOD:
-            raise InvalidParamsError(f"auth/login: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
+        # But for the page nothing is to be done: keys are looked up whenever a model is asked, and it says whether they
+        # are good. But `acp-agent login` may have run in a terminal of the editor's.
+        known = (AUTH_METHOD, PAGE_METHOD) if self._capabilities.urls else (AUTH_METHOD,)
+        if params.method_id not in known:
+            raise InvalidParamsError(
+                f"auth/login: there is no method {params.method_id!r}, only {' and '.join(known)}."
+            )
+        if params.method_id == PAGE_METHOD:
+            from acp_agent.server.v2.signing_in import sign_in
+
+            await sign_in(self._connection(), call.id, (await self._sessions()).accounts)
         call.after_response(self._tell_standing)
         return {}
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from acp_agent.protocol import JsonObject, as_object
 from acp_agent.protocol.v2 import results
 from acp_agent.server import forking, handshake
+from acp_agent.server.v2.capabilities import capabilities_of
 
+PAGE_METHOD = "key-page"
+_PAGE: JsonObject = {
+    "type": "agent",
+    "methodId": PAGE_METHOD,
+    "name": "Enter a key in the browser",
+    "description": "Opens a page of this machine's own that asks for a provider's key, tries it and stores it.",
+}
+"""For clients that open addresses. Another one than the first, which asks nobody anything: see the handshake."""
 _SESSION = ("delete", "additionalDirectories", "fork", "title", "archive", "status")
 """What of version 1's capabilities a client has to be told; every agent of version 2 has the others."""
 
@@ -33,7 +42,10 @@ def initialize_result(params: JsonObject) -> JsonObject:
             more=["providers"],
             session_meta={"fork": forking.ADVERTISED},
         ),
-        auth_methods=[_auth_method(as_object(method)) for method in (methods if isinstance(methods, list) else [])],
+        auth_methods=[
+            *(_auth_method(as_object(method)) for method in (methods if isinstance(methods, list) else [])),
+            *([_PAGE] if capabilities_of(params).urls else []),
+        ],
     )
 
 
