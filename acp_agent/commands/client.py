@@ -35,7 +35,7 @@ from acp_agent.turn.updates import (
 )
 
 WAITING = "Waiting for the model"
-_MARKS = {"completed": "✓", "in_progress": "▸"}
+_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
 
 
 def plan_lines(entries: Iterable[PlanEntry]) -> list[str]:

@@ -13,7 +13,7 @@ from acp_agent.frozen import frozen
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
-PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+PlanStatus: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
 PlanPriority: TypeAlias = Literal["high", "medium", "low"]
 FileKind: TypeAlias = Literal["text", "binary", "directory", "symlink"]
 

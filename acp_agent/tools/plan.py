@@ -32,7 +32,8 @@ class PlanTool:
     name = "plan"
     description = (
         "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
-        "each time. Mark one entry as in_progress while you work on it, and as completed as soon as it is done. "
+        "each time. Mark one entry as in_progress while you work on it, as completed as soon as it is done, and as "
+        "cancelled where it will not be done after all. "
         "Send no entries to take the plan away."
     )
 
@@ -51,12 +52,15 @@ class PlanTool:
         del environment
         asked = _PlanArguments.read(self.name, arguments)
         entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
-        completed = sum(entry.status == "completed" for entry in entries)
+        completed, cancelled = (
+            sum(entry.status == status for entry in entries) for status in ("completed", "cancelled")
+        )
+        so_far = f"{completed} completed{f', {cancelled} cancelled' if cancelled else ''}"
         view = CallView("Update plan", "think")
 
         async def run(report: Report) -> Outcome:
             del report
-            done = f"The plan has {counted(len(entries), 'step')}, {completed} completed." if entries else "No plan."
+            done = f"The plan has {counted(len(entries), 'step')}, {so_far}." if entries else "No plan."
             return Outcome((Text(done),), view, plan=entries)
 
         return PreparedCall(view, Access("none"), run)

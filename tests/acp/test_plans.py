@@ -54,3 +54,11 @@ async def test_an_editor_that_says_null_of_plans_is_sent_the_whole_list(tmp_path
         async with stage(home, planned(("Look", "pending")), Reply("Planned."), editor=editor, laws=False) as it:
             await it.prompt("Plan it")
             assert shown(it.agent.updates()) == [("plan", ["pending"])]
+
+
+async def test_a_step_that_will_not_be_done_leaves_the_plan(tmp_path: Path) -> None:
+    dropped = planned(("Look", "cancelled"), ("Mend", "pending")), planned(("Look", "cancelled"))
+    for editor, kinds in ((PLANS, ("plan_update", "plan_removed")), (ZED, ("plan", "plan"))):
+        async with stage(tmp_path / kinds[0], *dropped, Reply("Done."), editor=editor) as it:
+            assert await it.prompt("Work") == {"stopReason": "end_turn"}
+            assert shown(it.agent.updates()) == [(kinds[0], ["pending"]), (kinds[1], [])]

@@ -81,7 +81,7 @@ VIEW = st.builds(
 ENTRY = st.builds(
     PlanEntry,
     TEXT,
-    st.sampled_from(["pending", "in_progress", "completed"]),
+    st.sampled_from(["pending", "in_progress", "completed", "cancelled"]),
     st.sampled_from(["high", "medium", "low"]),
 )
 CHOICES = st.lists(st.builds(Choice, NAME, NAME, MAYBE), max_size=2).map(tuple)

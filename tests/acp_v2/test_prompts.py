@@ -174,7 +174,7 @@ async def test_the_window_is_told_of_anew_where_another_model_may_have_been_chos
 
 
 async def test_a_plan_has_an_id_and_is_whole_in_every_update(tmp_path: Path) -> None:
-    tasks = [{"content": "Look", "status": "in_progress"}, {"content": "Mend", "status": "pending"}]
+    tasks = [{"content": "Look", "status": "in_progress"}, {"content": "Mend", "status": "cancelled"}]
     replies = [Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply(tool_calls=[ToolCall("plan", EMPTY)])]
     replies.append(Reply("Planned."))
     async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
@@ -182,7 +182,8 @@ async def test_a_plan_has_an_id_and_is_whole_in_every_update(tmp_path: Path) -> 
         await it.answer(session, "Plan it")
         update, emptied = it.agent.updates(session, "plan_update")
         assert (update["plan"]["type"], bool(update["plan"]["planId"])) == ("items", True)
-        assert [entry["content"] for entry in update["plan"]["entries"]] == ["Look", "Mend"]
+        entries = [(entry["content"], entry["status"]) for entry in update["plan"]["entries"]]
+        assert entries == [("Look", "in_progress"), ("Mend", "cancelled")]
         # `plan_removed` is unstable, and no client of version 2 can say that it knows it.
         assert emptied["plan"] == {**update["plan"], "entries": []}
         assert it.agent.updates(session, "plan_removed") == []

@@ -54,7 +54,7 @@ UPDATES: list[JsonObject] = [
     updates.idle(),
     updates.idle("end_turn"),
     updates.idle("error", error={"code": -32000, "message": "No key.", "data": {"details": "No key."}}),
-    u1.plan_update("plan", [c1.plan_entry("think", priority="high", status="in_progress")]),
+    u1.plan_update("plan", [content.plan_entry("think", priority="high", status="cancelled")]),
     updates.tool_call_update("t"),
     updates.tool_call_update(
         "t",

@@ -8,6 +8,7 @@ from typing import Literal
 
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1.content import given
+from acp_agent.protocol.v2 import PlanEntryPriority, PlanEntryStatus
 
 
 def diff(changes: Sequence[JsonObject], *, git_patch: str | None = None) -> JsonObject:
@@ -41,6 +42,11 @@ def change(
         "path": path,
         **given(fileType=file_type, mimeType=mime_type),
     }
+
+
+def plan_entry(content: str, *, priority: PlanEntryPriority, status: PlanEntryStatus) -> JsonObject:
+    """One task of a plan."""
+    return {"content": content, "priority": priority, "status": status}
 
 
 def available_command(name: str, description: str, *, hint: str | None = None) -> JsonObject:

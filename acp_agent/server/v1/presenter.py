@@ -215,9 +215,9 @@ class Presenter:
                 assert_never(update)
 
     def _plan(self, update: PlanUpdated) -> JsonObject:
-        if self._capabilities.plan_removals and not update.entries:
-            return updates.plan_removed(PLAN)
         entries = plan_entries(update)
+        if self._capabilities.plan_removals and not entries:
+            return updates.plan_removed(PLAN)
         return updates.plan_update(PLAN, entries) if self._capabilities.plans else updates.plan(entries)
 
 
@@ -228,8 +228,12 @@ def _notice(update: Notice) -> JsonObject:
 
 
 def plan_entries(update: PlanUpdated) -> list[JsonObject]:
-    """A plan, entry by entry."""
-    return [content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries]
+    """A plan, entry by entry; what will not be done after all is no part of it, since there is no word for that."""
+    return [
+        content.plan_entry(entry.content, priority=entry.priority, status=entry.status)
+        for entry in update.entries
+        if entry.status != "cancelled"
+    ]
 
 
 def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonObject]:

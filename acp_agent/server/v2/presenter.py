@@ -18,8 +18,8 @@ from acp_agent.server.bounds import MAX_TEXT, bounded, size
 from acp_agent.server.face import to_rpc_error
 from acp_agent.server.v1.capabilities import Capabilities
 from acp_agent.server.v1.content import block_from_part
+from acp_agent.server.v1.presenter import PLAN, call_locations, fenced, result_items
 from acp_agent.server.v1.presenter import Presenter as FirstPresenter
-from acp_agent.server.v1.presenter import call_locations, fenced, result_items
 from acp_agent.server.v1.presenter import config_options as first_config_options
 from acp_agent.server.v2.diffs import change_items, diff_items
 from acp_agent.tools.text import one_line
@@ -36,6 +36,7 @@ from acp_agent.turn.updates import (
     ModeUpdated,
     Option,
     OptionsUpdated,
+    PlanUpdated,
     PromptTaken,
     TurnBegan,
     TurnOver,
@@ -88,6 +89,8 @@ class Presenter:
                 yield from whole("user", update.message_id, [block_from_part(part) for part in update.parts])
             case CallAnnounced() | CallStarted() | CallTerminal() | CallOutput() | CallFinished():
                 yield from self._call(update)
+            case PlanUpdated():
+                yield common_updates.plan_update(PLAN, plan_entries(update))
             case ModeUpdated():
                 return  # it is one of the options
             case OptionsUpdated():
@@ -203,6 +206,11 @@ def _fitting(items: Sequence[JsonObject]) -> int:
 def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
     """Slash commands on the wire."""
     return [content.available_command(command.name, command.description, hint=command.hint) for command in commands]
+
+
+def plan_entries(update: PlanUpdated) -> list[JsonObject]:
+    """A plan, entry by entry."""
+    return [content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries]
 
 
 def config_options(options: Sequence[Option]) -> list[JsonObject]:
