@@ -52,7 +52,7 @@ def session_options(
             "Model",
             "model",
             current,
-            tuple(Choice(name, "No model configured" if name == NO_MODEL else name) for name in names),
+            tuple(_model(name) for name in names),
         ),
         Option(THOUGHT_LEVEL, "Thinking", "thought_level", thought_level or "default", _THOUGHT_LEVELS),
         Option(
@@ -65,6 +65,12 @@ def session_options(
             is_switch=True,
         ),
     )
+
+
+def _model(name: str) -> Choice:
+    if name == NO_MODEL:
+        return Choice(name, "No model configured")
+    return Choice(name, name, group=name.partition("/")[0])
 
 
 def change_event(options: Sequence[Option], option_id: str, value: str, unusable: Callable[[str], str]) -> Event | None:

@@ -133,11 +133,15 @@ class ModeUpdated:
 
 @frozen
 class Choice:
-    """One value of an option."""
+    """One value of an option.
+
+    :ivar group: those with the same one belong together; None for one of no group.
+    """
 
     value: str
     name: str
     description: str | None = None
+    group: str | None = None
 
 
 @frozen

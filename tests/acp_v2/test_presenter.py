@@ -16,7 +16,7 @@ from acp_agent.errors import ModelAuthError, SessionNotFoundError
 from acp_agent.protocol.v1.updates import session_update
 from acp_agent.server.bounds import MAX_TEXT, size
 from acp_agent.server.v2.capabilities import capabilities_of
-from acp_agent.server.v2.presenter import Presenter
+from acp_agent.server.v2.presenter import Presenter, config_options
 from acp_agent.turn.updates import (
     AgentSaid,
     AgentThought,
@@ -84,7 +84,7 @@ ENTRY = st.builds(
     st.sampled_from(["pending", "in_progress", "completed", "cancelled"]),
     st.sampled_from(["high", "medium", "low"]),
 )
-CHOICES = st.lists(st.builds(Choice, NAME, NAME, MAYBE), max_size=2).map(tuple)
+CHOICES = st.lists(st.builds(Choice, NAME, NAME, MAYBE, st.none() | ID), max_size=3).map(tuple)
 OPTION = st.builds(Option, NAME, NAME, st.sampled_from(["mode", "model", None]), NAME, CHOICES, MAYBE)
 SWITCH = st.builds(
     Option,
@@ -208,3 +208,21 @@ def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
     # Replayed, it has no terminal; what it printed stands beside that.
     [again] = cast("Any", [*Presenter(capabilities_of({})).present(replace(finished, replayed=True))])
     assert [item["type"] for item in again["content"]] == ["content", "diff"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "shown"),
+    [
+        (("x", "y", "x"), [("x", ["0", "2"]), ("y", ["1"])]),
+        (("x", "x", "x"), ["0", "1", "2"]),
+        (("x", "y", None), ["0", "1", "2"]),
+    ],
+)
+def test_a_menu_has_groups_where_each_value_is_of_one_and_there_are_several(groups: Any, shown: Any) -> None:
+    choices = tuple(Choice(str(index), "a name", group=group) for index, group in enumerate(groups))
+    [option] = config_options([Option("model", "Model", "model", "0", choices)])
+    found = [
+        (each["groupId"], [value["value"] for value in each["options"]]) if "groupId" in each else each["value"]
+        for each in cast("Any", option)["options"]
+    ]
+    assert found == shown

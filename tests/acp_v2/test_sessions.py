@@ -155,3 +155,20 @@ async def test_mcp_servers_come_with_their_transport_and_others_are_refused(tmp_
             with pytest.raises(AgentError) as error:
                 await it.open(tmp_path, mcpServers=[wrong])
             assert error.value.code == -32602
+
+
+async def test_the_models_of_several_providers_are_grouped_by_them(tmp_path: Path) -> None:
+    async with model_server([]) as server:
+        env = {**server.env("openai"), "ANTHROPIC_API_KEY": "a-key"}
+        async with second_agent(home=tmp_path, env=env) as it:
+            opened = await it.agent.request("session/new", {"cwd": str(tmp_path)})
+            [model] = [option for option in opened["configOptions"] if option["configId"] == "model"]
+            assert {group["groupId"] for group in model["options"]} == {"openai", "anthropic"}
+            for group in model["options"]:
+                assert all(value["value"].startswith(f"{group['groupId']}/") for value in group["options"])
+            chosen = next(group["options"][0]["value"] for group in model["options"] if group["groupId"] == "anthropic")
+            params = {"sessionId": opened["sessionId"], "configId": "model", "type": "id", "value": chosen}
+            changed = await it.agent.request("session/set_config_option", params)
+            assert [each["currentValue"] for each in changed["configOptions"] if each["configId"] == "model"] == [
+                chosen
+            ]

@@ -42,6 +42,10 @@ DIFF = content.diff(
 SELECT = content.config_option(
     c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1")], category="model", description="which")
 )
+GROUPED = content.config_option(
+    c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1", description="large")], category="model"),
+    [content.config_group("us", [c1.config_value("m1", "Model 1", description="large")])],
+)
 COMMAND = content.available_command("compact", "Compact")
 BOOLEAN = content.config_option(c1.config_boolean("fast", "Fast", True, category="model", description="q"))
 
@@ -84,7 +88,7 @@ UPDATES: list[JsonObject] = [
     u1.available_commands_update(
         [content.available_command("compact", "Compact", hint="instructions"), content.available_command("undo", "")]
     ),
-    u1.config_option_update([SELECT, BOOLEAN]),
+    u1.config_option_update([SELECT, GROUPED, BOOLEAN]),
     u1.session_info_update(title="A title", updated_at="2026-01-01T00:00:00Z"),
     u1.session_info_update(title=None),
     u1.usage_update(10, 200_000, cost=c1.cost(0.25, "USD")),

@@ -61,9 +61,20 @@ def available_command(name: str, description: str, *, hint: str | None = None) -
     return command
 
 
-def config_option(option: JsonObject) -> JsonObject:
+def config_option(option: JsonObject, groups: Sequence[JsonObject] = ()) -> JsonObject:
     """A setting of a session, from version 1's form of it.
 
     :param option: made by version 1's `config_select`, with at least one value, or by its `config_boolean`.
+    :param groups: made by `config_group`; in place of a select's list of values.
     """
-    return {"configId" if key == "id" else key: value for key, value in option.items()}
+    wire: JsonObject = {"configId" if key == "id" else key: value for key, value in option.items()}
+    return {**wire, "options": [*groups]} if groups else wire
+
+
+def config_group(name: str, values: Sequence[JsonObject]) -> JsonObject:
+    """Values of a select that belong together.
+
+    :param name: shown above them.
+    :param values: made by version 1's `config_value`.
+    """
+    return {"groupId": name, "name": name, "options": [*values]}

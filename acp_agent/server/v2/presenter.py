@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from acp_agent.jsonrpc.messages import RpcError
-from acp_agent.protocol import JsonObject
+from acp_agent.protocol import JsonObject, as_object
 from acp_agent.protocol.v1 import content as common
 from acp_agent.protocol.v1 import updates as common_updates
 from acp_agent.protocol.v2 import content, updates
@@ -216,7 +216,21 @@ def plan_entries(update: PlanUpdated) -> list[JsonObject]:
 def config_options(options: Sequence[Option]) -> list[JsonObject]:
     """The options of a session on the wire; a menu without anything to choose from is none."""
     chosen_from = [option for option in options if option.choices]
-    return [content.config_option(option) for option in first_config_options(chosen_from, switches=True)]
+    wires = first_config_options(chosen_from, switches=True)
+    return [content.config_option(wire, _groups(option, wire)) for option, wire in zip(chosen_from, wires, strict=True)]
+
+
+def _groups(option: Option, wire: JsonObject) -> list[JsonObject]:
+    """The values of a menu by their groups; none where they are of one, or some of none."""
+    values = wire.get("options")
+    if not isinstance(values, list):  # it is on or off
+        return []
+    grouped: dict[str, list[JsonObject]] = {}
+    for choice, value in zip(option.choices, values, strict=True):
+        if choice.group is None:
+            return []
+        grouped.setdefault(choice.group, []).append(as_object(value))
+    return [content.config_group(name, group) for name, group in grouped.items()] if len(grouped) > 1 else []
 
 
 def error_object(error: RpcError) -> JsonObject:
