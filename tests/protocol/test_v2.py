@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from base64 import b64decode
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +21,11 @@ from acp_agent.protocol.v1 import updates as u1
 from acp_agent.protocol.v2 import content, requests, results, updates
 from acp_agent.protocol.v2.methods import METHODS
 from acp_agent.protocol.wire import WireModel, dump, parse
+from support.checkout import REPOSITORY
+from support.npm import npm_package
 from support.schema import official_errors, official_schema, validate_definition, validate_params, validate_result
-from support.schema_values import values
+from support.schema_members import members_of
+from support.schema_values import values as any_value
 
 SIDES = {"agent": "agent", "client": "client", "protocol": "both"}
 DEFINITIONS: dict[str, dict[str, Any]] = official_schema(2)["$defs"]
@@ -46,19 +51,41 @@ GROUPED = content.config_option(
     c1.config_select("model", "Model", "m1", [c1.config_value("m1", "Model 1", description="large")], category="model"),
     [content.config_group("us", [c1.config_value("m1", "Model 1", description="large")])],
 )
+MODE = content.config_option(c1.config_select("mode", "Mode", "ask", [c1.config_value("ask", "Ask")], category="mode"))
+THINKING = content.config_option(
+    c1.config_select("thinking", "Thinking", "off", [c1.config_value("off", "Off")], category="thought_level")
+)
 COMMAND = content.available_command("compact", "Compact")
 BOOLEAN = content.config_option(c1.config_boolean("fast", "Fast", True, category="model", description="q"))
 
 UPDATES: list[JsonObject] = [
     updates.user_message("m", [TEXT, c1.image_content("aGk=", "image/png"), c1.text_resource("file:///a", "text")]),
+    updates.user_message(
+        "m",
+        [
+            c1.image_content("aGk=", "image/png", uri="file:///a"),
+            c1.audio_content("aGk=", "audio/wav"),
+            c1.resource_link("file:///a", "a", mime_type="text/plain", title="A", description="d", size=1),
+            c1.text_resource("file:///a", "text", mime_type="text/plain"),
+            c1.blob_resource("file:///a", "aGk=", mime_type="text/plain"),
+        ],
+    ),
     updates.agent_message("m", [TEXT]),
     updates.agent_thought("m", [TEXT]),
     updates.running(),
     updates.requires_action(),
     updates.idle(),
-    updates.idle("end_turn"),
+    *(updates.idle(reason) for reason in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")),
     updates.idle("error", error={"code": -32000, "message": "No key.", "data": {"details": "No key."}}),
-    u1.plan_update("plan", [content.plan_entry("think", priority="high", status="cancelled")]),
+    u1.plan_update(
+        "plan",
+        [
+            content.plan_entry("think", priority="high", status="cancelled"),
+            content.plan_entry("write", priority="medium", status="completed"),
+            content.plan_entry("try", priority="low", status="in_progress"),
+            content.plan_entry("tidy", priority="low", status="pending"),
+        ],
+    ),
     updates.tool_call_update("t"),
     updates.tool_call_update(
         "t",
@@ -72,6 +99,8 @@ UPDATES: list[JsonObject] = [
         rawOutput=["done"],
         capabilities=updates.CANCEL,
     ),
+    *(updates.tool_call_update("t", status=status) for status in ("pending", "in_progress", "completed", "failed")),
+    *(updates.tool_call_update("t", kind=kind) for kind in ("read", "search", "execute", "think", "other")),
     updates.tool_call_update("t", name=None, title=None, kind=None, status=None, content=None, locations=None),
     updates.tool_call_update("t", rawInput=None, rawOutput=None, capabilities=None),
     updates.terminal_update("term"),
@@ -88,11 +117,14 @@ UPDATES: list[JsonObject] = [
     u1.available_commands_update(
         [content.available_command("compact", "Compact", hint="instructions"), content.available_command("undo", "")]
     ),
-    u1.config_option_update([SELECT, GROUPED, BOOLEAN]),
-    u1.session_info_update(title="A title", updated_at="2026-01-01T00:00:00Z"),
+    u1.config_option_update([SELECT, GROUPED, BOOLEAN, MODE, THINKING]),
+    u1.session_info_update(title="A title"),
     u1.session_info_update(title=None),
     u1.usage_update(10, 200_000, cost=c1.cost(0.25, "USD")),
-    u1.notice("warning", "Careful"),
+    u1.notice("warning", "Careful", description="It is hot."),
+    u1.notice("info", "News"),
+    u1.notice("error", "It is gone"),
+    u1.compaction_update("c", "cancelled"),
     u1.compaction_update("c", "in_progress"),
     u1.compaction_update("c", "completed", summary=[TEXT], meta={"x": 1}),
     u1.compaction_update("c", "failed", error="why"),
@@ -101,16 +133,21 @@ UPDATES: list[JsonObject] = [
 CHOICES = [c1.form_choice("a", "A", description="the first"), c1.form_choice("b", "B")]
 FORM = c1.form_schema(
     {
-        "text": c1.form_field("string", title="T", description="D", default="d", limits={"minLength": 1}),
+        "text": c1.form_field(
+            "string", title="T", description="D", default="d", limits={"minLength": 1, "maxLength": 9, "pattern": "d+"}
+        ),
+        **{name: c1.form_field("string", limits={"format": name}) for name in ("email", "uri", "date", "date-time")},
         "one": c1.form_field("string", choices=CHOICES),
-        "some": c1.form_field("array", choices=CHOICES, default=["a"]),
-        "number": c1.form_field("number", limits={"minimum": 0}),
-        "whole": c1.form_field("integer"),
-        "yes": c1.form_field("boolean", default=True),
+        "some": c1.form_field(
+            "array", title="T", description="D", choices=CHOICES, default=["a"], limits={"minItems": 1, "maxItems": 2}
+        ),
+        "number": c1.form_field("number", title="T", description="D", default=1, limits={"minimum": 0, "maximum": 2}),
+        "whole": c1.form_field("integer", title="T", description="D", default=1, limits={"minimum": 0, "maximum": 2}),
+        "yes": c1.form_field("boolean", title="T", description="D", default=True),
     },
     ["text"],
 )
-OPTIONS = [r1.permission_option("allow_once", "Allow", "allow_once")]
+OPTIONS = [r1.permission_option(kind, kind, kind) for kind in ("allow_once", "allow_always", "reject_once")]
 PARAMS: list[tuple[str, JsonObject]] = [
     (
         "session/request_permission",
@@ -131,6 +168,7 @@ PARAMS: list[tuple[str, JsonObject]] = [
     ("mcp/message", r1.mcp_message("server", "1", "tools/list", {})),
     ("auth/status_update", s1.auth_status("unknown", [])),
 ]
+ROW = s1.session_info("s", "/", title="T", updated_at="2026-01-01T00:00:00Z", additional_directories=["/b"])
 RESULTS: list[tuple[str, JsonObject]] = [
     (
         "initialize",
@@ -143,7 +181,10 @@ RESULTS: list[tuple[str, JsonObject]] = [
                 auth=("status",),
                 more=("providers",),
             ),
-            auth_methods=[{"type": "agent", "methodId": "key", "name": "A key", "description": "Set it."}],
+            auth_methods=[
+                {"type": "agent", "methodId": "key", "name": "A key", "description": "Set it."},
+                {"type": "terminal", "methodId": "login", "name": "Log in", "description": "Asks.", "args": ["login"]},
+            ],
         ),
     ),
     ("session/new", results.session_result(session_id="s", config_options=[SELECT], available_commands=[COMMAND])),
@@ -156,7 +197,7 @@ RESULTS: list[tuple[str, JsonObject]] = [
     ("providers/list", s1.list_providers_result([])),
     ("session/prompt", results.prompt_result("m")),
     ("session/set_config_option", s1.set_config_option_result([SELECT])),
-    ("session/list", s1.list_sessions_result([s1.session_info("s", "/", title="T")], next_cursor="c")),
+    ("session/list", s1.list_sessions_result([ROW], next_cursor="c")),
     *((method, {}) for method in ("auth/login", "auth/logout", "session/close", "session/delete")),
     *((method, {}) for method in ("tool_call/cancel", "terminal/cancel")),
 ]
@@ -183,7 +224,7 @@ def test_what_is_read_is_written_back_the_same(name: str) -> None:
     model = cast("type[WireModel]", getattr(v2, name))
 
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(values(name, 2))
+    @given(any_value(name, 2))
     def check(value: dict[str, Any]) -> None:
         assert official_errors(name, value, version=2) == []
         assert dump(parse(model, value, name)) == value
@@ -257,3 +298,19 @@ def test_every_kind_of_update_and_every_constructor_is_tried() -> None:
 def test_bytes_are_base64_of_their_own_in_each_chunk() -> None:
     chunks = [updates.terminal_output_chunk("t", part) for part in (b"\xf0\x9f", b"\x98\x80")]
     assert b"".join(b64decode(str(chunk["data"]), validate=True) for chunk in chunks).decode() == "😀"
+
+
+def test_what_of_the_stable_part_is_never_sent_stands_on_the_page_with_the_reason() -> None:
+    folder = npm_package("@agentclientprotocol/sdk") / "schema" / "v2"
+    stable: dict[str, Any] = json.loads((folder / "schema.json").read_text())["$defs"]
+    values: list[tuple[str, Any]] = [("UpdateSessionNotification", u1.session_update("s", each)) for each in UPDATES]
+    values += [(METHODS[method].params, params) for method, params in PARAMS]
+    values += [(METHODS[method].result or "", result) for method, result in RESULTS]
+    # what errors have beside their message; see `server.face` and `server.agent`
+    values += [("SessionNotFoundErrorData", {"sessionId": "s"})]
+    values += [("UnsupportedProtocolVersionErrorData", {"requested": 0, "supported": [1, 2]})]
+    had, known = members_of(stable, values)
+    page = (REPOSITORY / "docs" / "protocol.md").read_text()
+    rows = page.partition("\n### Of the stable part of version 2\n")[2].split("\n## ")[0].splitlines()
+    named = {name for row in rows if row.startswith("| `") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    assert known - had == named
