@@ -164,6 +164,22 @@ async def test_a_terminal_shows_the_very_bytes_that_a_command_prints(tmp_path: P
         assert terminal["bytes"] == b"a\xff\xfeb\xc3\xa9\n\0"
 
 
+async def test_the_model_reads_what_a_command_that_was_ended_has_printed_also_where_a_letter_came_in_two(
+    tmp_path: Path,
+) -> None:
+    command = r"printf '\303'; sleep 0.3; printf '\251 begun\n'; sleep 60"
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": command})]), Reply("You stopped it.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.say(session, "Wait")
+        await it.agent.until(lambda: any(b"begun" in terminal["bytes"] for terminal in it.terminals().values()))
+        [terminal_id] = it.terminals()
+        await it.agent.request("terminal/cancel", {"sessionId": session, "terminalId": terminal_id})
+        assert (await it.idle(session))["stopReason"] == "end_turn"
+        [read] = [each["output"] for each in server.calls[-1].body["input"] if "output" in each]
+        assert "\né begun" in read
+
+
 @pytest.mark.parametrize(
     ("trap", "ended"), [("trap '' TERM", {"signal": "SIGKILL"}), ("trap 'exit 7' TERM", {"exitCode": 7})]
 )
