@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from acp_agent.conversation.events import CallView, Diff, FileChange, Location, PlanEntry
 from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text
 from acp_agent.errors import ModelAuthError, SessionNotFoundError
+from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v1.updates import session_update
 from acp_agent.server.bounds import MAX_TEXT, size
 from acp_agent.server.v2.capabilities import capabilities_of
@@ -205,6 +206,7 @@ def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
     assert ("content" in first, first["capabilities"]) == (False, None)
     assert (chunk["sessionUpdate"], cast("Any", chunk)["content"]["type"]) == ("tool_call_content_chunk", "diff")
     assert last["status"] == "completed"
+    assert presenter.terminal_of("c") is None
     # Replayed, it has no terminal; what it printed stands beside that.
     [again] = cast("Any", [*Presenter(capabilities_of({})).present(replace(finished, replayed=True))])
     assert [item["type"] for item in again["content"]] == ["content", "diff"]
@@ -226,3 +228,35 @@ def test_a_menu_has_groups_where_each_value_is_of_one_and_there_are_several(grou
         for each in cast("Any", option)["options"]
     ]
     assert found == shown
+
+
+def test_a_menu_without_anything_to_choose_from_is_not_shown() -> None:
+    assert config_options([Option("model", "Model", "model", "", ())]) == []
+
+
+def test_what_a_call_was_given_is_cut_where_it_is_too_large_for_a_line() -> None:
+    arguments: JsonObject = {"path": "a", "content": "x" * (MAX_TEXT + 1)}
+    view = CallView("Write a", "edit")
+    for update in (
+        CallAnnounced("c", "write", view, arguments),
+        CallFinished("c", "write", view, arguments, "completed", (), replayed=True),
+    ):
+        [wire] = cast("Any", [*Presenter(capabilities_of({})).present(update)])
+        assert wire["rawInput"]["path"] == "a"
+        assert size(wire) < MAX_TEXT
+
+
+@pytest.mark.parametrize(
+    ("said", "has"),
+    [
+        ({}, (False, False)),
+        ({"form": {}}, (True, False)),
+        ({"url": {}}, (False, True)),
+        # null is none, and so is what the schema does not have
+        ({"form": None, "url": None}, (False, False)),
+        ({"form": True, "url": "yes"}, (False, False)),
+    ],
+)
+def test_a_client_has_of_questions_what_it_said(said: JsonObject, has: tuple[bool, bool]) -> None:
+    found = capabilities_of({"capabilities": {"elicitation": said}})
+    assert (found.forms, found.urls) == has

@@ -1,7 +1,7 @@
 """What the client said it can do, reduced to what this agent asks of it, as version 1 knows it.
 
-Every client of version 2 has notices, compaction's updates, plans with ids and options that are on or off; none lends
-files or terminals. Whether one knows `plan_removed`, which is unstable, it cannot say.
+Every client of version 2 has notices and compaction's updates; none lends files or terminals. Plans and options have
+one form, which version 2's own presenter makes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ def capabilities_of(params: JsonObject) -> Capabilities:
     return Capabilities(
         compaction=True,
         notices=True,
-        plans=True,
-        booleans=True,
         forms=isinstance(elicitation.get("form"), dict),
         urls=isinstance(elicitation.get("url"), dict),
     )
