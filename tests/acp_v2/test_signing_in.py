@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from support.client import AgentError
+from support.http_server import Exchange, http_server
 from support.models import KEY, Reply, base_urls, model_server
 from support.second import SecondEditor, second_agent
 
@@ -69,9 +70,11 @@ async def test_a_key_is_entered_on_a_page_tried_and_stored_and_the_next_prompt_u
                 wrong = await browse("POST", url, data={"provider": "openai", "key": "<b>not-the-key"})
                 assert (wrong.status_code, "not-the-key" in wrong.text) == (422, False)
                 assert 'role="alert"' in wrong.text
-                for data in ({"provider": "<i>", "key": KEY}, {"provider": "openai", "key": " "}, {}):
+                for data in ({"provider": "ollama", "key": KEY}, {"provider": "anthropic", "key": " "}, {}):
                     refused = await browse("POST", url, data=data)
-                    assert (refused.status_code, "<i>" in refused.text) == (422, False)
+                    assert (refused.status_code, "Choose a provider" in refused.text) == (422, True)
+                    # what was chosen stays so
+                    assert ("selected>anthropic<" in refused.text) is (data.get("provider") == "anthropic")
                 assert not done
                 right = await browse("POST", url, data={"provider": "openai", "key": f" {KEY}\n"})
                 assert (right.status_code, "is stored in" in right.text) == (200, True)
@@ -184,3 +187,27 @@ async def test_the_page_is_offered_to_editors_that_open_addresses_alone(tmp_path
         with pytest.raises(AgentError, match="no method 'key-page'") as error:
             await it.agent.request("auth/login", LOGIN)
         assert error.value.code == -32602
+
+
+async def test_what_a_provider_says_of_a_key_is_text_on_the_page(tmp_path: Path) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.respond(401, {"error": {"message": "<script>alert(1)</script> & gone"}})
+
+    async with http_server(refuse) as there:
+        env = {"OPENAI_BASE_URL": f"{there}/v1", "ACP_AGENT_MODEL": "openai/gpt-test"}
+        async with second_agent(home=tmp_path, env=env, capabilities=URLS) as it:
+            asked = sent_to(it)
+            async with anyio.create_task_group() as tasks:
+
+                async def sign_in() -> None:
+                    with pytest.raises(AgentError):
+                        await it.agent.request("auth/login", LOGIN)
+
+                tasks.start_soon(sign_in)
+                url = await opened(it, asked)
+                refused = await browse("POST", url, data={"provider": "openai", "key": KEY})
+                assert (refused.status_code, "<script>" in refused.text) == (422, False)
+                assert "&lt;script&gt;" in refused.text
+                login = next(line for line in it.agent.sent if line.method == "auth/login")
+                await it.agent.notify("$/cancel_request", {"requestId": login.message["id"]})
+        assert not (tmp_path / "state" / "keys.json").exists()

@@ -133,7 +133,7 @@ class EditorClient(WireClient):
         command, cwd = arguments.get("command"), arguments.get("cwd")
         if view.kind == "execute" and isinstance(command, str):
             place = absolute(cwd, self._cwd) if isinstance(cwd, str) else self._cwd
-            about = requests.command_subject(cut(command), str(place), call_id)
+            about = requests.command_subject(command, str(place), call_id)
         else:
             call = updates.tool_call(
                 call_id,
