@@ -47,6 +47,8 @@ async def test_a_change_is_asked_for_and_shown_as_a_structured_diff_with_a_patch
         asked = it.agent.desk.permissions
         assert [each["subject"]["type"] for each in asked] == ["tool_call"] * 2
         assert asked[0]["subject"]["toolCall"]["content"] == [diff]
+        [place] = asked[0]["subject"]["toolCall"]["locations"]
+        assert place == {"path": str(repo.program), "line": before[: before.index(BUG)].count("\n") + 1}
         assert asked[0]["title"] == "Edit shop/cart.py"
         assert [option["kind"] for option in asked[0]["options"]] == ["allow_once", "allow_always", "reject_once"]
         wait = ["requires_action", "running"]

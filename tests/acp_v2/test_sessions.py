@@ -172,3 +172,21 @@ async def test_the_models_of_several_providers_are_grouped_by_them(tmp_path: Pat
             assert [each["currentValue"] for each in changed["configOptions"] if each["configId"] == "model"] == [
                 chosen
             ]
+
+
+@pytest.mark.parametrize("replay", [True, False])
+async def test_hooks_know_a_session_that_was_replayed_from_one_that_went_on(tmp_path: Path, replay: bool) -> None:
+    hooks = tmp_path / "state" / "hooks"
+    hooks.mkdir(parents=True, mode=0o700)
+    (hooks / "rule.yaml").write_text("on: session_start\nwhen: {source: load}\nthen: {context: IT WAS REPLAYED}\n")
+    async with (
+        model_server([Reply("One."), Reply("Two.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        session = await it.open(tmp_path)
+        await it.answer(session, "First")
+        await it.agent.request("session/close", {"sessionId": session})
+        await it.resume(session, tmp_path, replay=replay)
+        await it.answer(session, "Second")
+        assert "IT WAS REPLAYED" not in str(server.calls[0].body)
+        assert ("IT WAS REPLAYED" in str(server.calls[1].body)) is replay
