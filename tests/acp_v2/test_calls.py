@@ -198,6 +198,8 @@ async def test_how_a_command_ended_that_was_asked_to_is_what_is_told(
         await it.agent.request("terminal/cancel", {"sessionId": session, "terminalId": chunk["terminalId"]})
         assert (await it.idle(session))["stopReason"] == "end_turn"
         assert it.terminals()[chunk["terminalId"]]["exitStatus"] == ended
+        [call] = it.calls().values()
+        assert call["rawOutput"]["exitCode"] == ended.get("exitCode")
 
 
 async def test_a_recording_holds_no_secret_that_a_command_has_printed(tmp_path: Path) -> None:
@@ -407,6 +409,23 @@ async def test_a_choice_is_asked_for_in_permission_dialogs_where_there_are_no_fo
         wait = ["requires_action", "running"]
         assert it.states(session) == ["running", *wait, *wait, "idle"]
         assert "blue" in str(server.calls[-1].body["input"][-1])
+
+
+async def test_a_choice_that_was_not_offered_is_none(tmp_path: Path) -> None:
+    options = [{"label": label} for label in ("red", "green")]
+    question = {"question": "Which colour?", "options": options}
+    replies = [Reply(tool_calls=[ToolCall("ask_user", {"questions": [question]})]), Reply("No colour.")]
+
+    async def answer(params: Any) -> Any:
+        return {"outcome": {"outcome": "selected", "optionId": "7"}}
+
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        it.agent.handlers["session/request_permission"] = answer
+        session = await it.open(tmp_path)
+        assert (await it.answer(session, "Ask me"))["stopReason"] == "end_turn"
+        [call] = it.calls().values()
+        assert call["status"] == "failed"
+        assert "not offered" in str(server.calls[-1].body["input"][-1])
 
 
 async def test_a_project_is_asked_about_before_what_it_brings_runs(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from acp_agent.protocol import JsonObject, as_object
 from acp_agent.server.v2.terminals import CHUNK, ShownCommands
+from acp_agent.tools.local_commands import MISSING
 from support.waiting import read_pipe
 
 
@@ -48,3 +49,26 @@ async def test_what_has_come_meanwhile_goes_out_in_lines_of_a_bounded_length(
     assert len(shown) == len(b"begun\n" + printed) if whole else 0 < len(shown) < len(printed)
     # The first of what is left is a whole line.
     assert whole or printed[-len(shown) - 1 : -len(shown)] == b"\n"
+
+
+async def test_the_model_is_told_that_something_is_missing_of_a_command_that_was_ended(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "done")
+    began = False
+
+    async def send(update: JsonObject) -> None:
+        nonlocal began
+        if data_of(update) and not began:
+            began = True
+            await read_pipe(tmp_path / "done")
+        elif "output" in update:  # it begins anew, behind what is missing
+            assert commands.cancel(str(update["terminalId"]))
+
+    async def ignore(told: str) -> None:
+        pass
+
+    command = "echo begun; seq 400000; echo > done; sleep 60"
+    commands = ShownCommands(send)
+    result = await commands.run(command, tmp_path, 60, ignore, ignore)
+    assert (result.ended_by_user, result.merged, result.signal) == (True, True, "SIGTERM")
+    assert result.stdout.startswith(f"begun\n{MISSING}")
+    assert not commands.cancel("term_none")
