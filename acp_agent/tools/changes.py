@@ -23,7 +23,7 @@ from acp_agent.tools.paths import (
     require_same_place,
     shown,
 )
-from acp_agent.tools.text import counted, digest
+from acp_agent.tools.text import counted, digest, whole_lines
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
 UNHEARD = (
@@ -181,7 +181,7 @@ def diff_of(path: str, before: str | None, after: str) -> Diff:
         return Diff(path, before, after)
     if before is None:
         return Diff(path, None, _bounded(after))
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    old, new = whole_lines(before), whole_lines(after)
     shortest = min(len(old), len(new))
     start = 0
     while start < shortest and old[start] == new[start]:

@@ -40,6 +40,13 @@ def one_line(text: str, limit: int = 120) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def whole_lines(text: str) -> list[str]:
+    """Lines with their ends, which are LF alone, as for git and for the numbers of lines: `splitlines` ends one at
+    each of a progress bar's CR as well."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+
+
 def cut_line(line: str, limit: int) -> str:
     """The beginning of a line that is longer than `limit` characters, with a mark; never longer than that."""
     if len(line) <= limit:

@@ -68,6 +68,20 @@ def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -
     assert (tmp_path / "large.txt").read_text() == new
 
 
+@pytest.mark.parametrize("mark", ["\r", "\x0c", "\u2028"])
+def test_a_line_of_a_large_file_ends_where_git_ends_it_whatever_is_in_it(tmp_path: Path, mark: str) -> None:
+    bar = mark.join(f"{percent}%" for percent in range(60))
+    old = "".join(f"step {number}: {bar}\n" for number in range(600))
+    new = old.replace("step 300: 0%", "step 300: none")
+    assert len(old) > DIFF_LIMIT
+    (tmp_path / "large.log").write_bytes(old.encode())
+    text = patch(diff_of("large.log", old, new), first_changed_line(old, new))
+    assert text is not None
+    apply = ["git", "apply", "-p0", "--whitespace=nowarn", "-"]
+    subprocess.run(apply, cwd=tmp_path, input=text.encode(), check=True)
+    assert (tmp_path / "large.log").read_bytes().decode() == new
+
+
 @pytest.mark.parametrize("old", [None, "x" * 10 + "\n"])
 def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
     shown = diff_of("/large.txt", old, "line\n" * DIFF_LIMIT)

@@ -13,6 +13,7 @@ from pathlib import Path
 from acp_agent.conversation.events import CallView, Diff, FileChange
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.v2 import content
+from acp_agent.tools.text import whole_lines
 
 _CONTEXT = 3
 _TEXTS = ("application/javascript", "application/json", "application/xml", "image/svg+xml")
@@ -82,7 +83,7 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     if _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
         return None
     name = quoted(diff.path)
-    old, new = _lines(diff.old_text or ""), _lines(diff.new_text)
+    old, new = whole_lines(diff.old_text or ""), whole_lines(diff.new_text)
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
@@ -110,12 +111,6 @@ def _escaped(byte: int) -> str:
 def _labelled(name: str) -> str:
     # git ends a name with a space in it by a tab, so that the name's end is seen
     return f"{name}\t" if " " in name and not name.startswith('"') else name
-
-
-def _lines(text: str) -> list[str]:
-    """Lines with their ends, which are LF alone."""
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
 def _is_cut(text: str) -> bool:
