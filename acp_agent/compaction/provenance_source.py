@@ -34,7 +34,10 @@ _DIGEST = re.compile(r"[0-9a-f]{7,40}")
 _COLOUR = re.compile(r"(?:[\da-fA-F]{3,4}){1,2}")
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‘’‚‛", "'") | {"…": "..."})
 _ELLIPSIS = re.compile(r"\[?\.\.\.\]?")
-_MARKED = re.compile(r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|\S+) \[unverified\]")
+_MARKED = re.compile(
+    # A word is looked at from its beginning alone: one of 100,000 characters would stop the process otherwise.
+    r"(?:`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|„[^„“\n]*“|«[^«»\n]*»|(?:(?<!\S)|(?<=\[unverified\]))\S+) \[unverified\]"
+)
 _WORDS_FOR = {
     "pass": r"pass|ok\b|succe|tests?\b|ran\b|run\b",
     "fail": r"fail|broke",

@@ -331,4 +331,6 @@ def test_a_planted_name_is_flagged_wherever_it_stands(words: list[str], at: int)
 def test_very_long_lines_are_checked_and_marked_in_time(unit: str) -> None:
     line = unit * (150_000 // len(unit))
     mark(line, check(line, SOURCE))
-    check('aa, a/a, 11, "a a", `a a`, a_a, https://a', Source.of([Entry(1, ToolResult("c", (Text(line),)))]))
+    earlier = Entry(1, UserMessage("s", (Text(line),)), summary=True)
+    for source in (Source.of([Entry(1, ToolResult("c", (Text(line),)))]), Source.of([earlier])):
+        check('aa, a/a, 11, "a a", `a a`, a_a, https://a', source)
