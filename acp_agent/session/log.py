@@ -49,6 +49,7 @@ class SessionLog:
         self._store = store
         self._session_id = session_id
         self._lock = anyio.Lock(fast_acquire=True)  # what is done with it waits for the disk anyway
+        self._telling = anyio.Lock(fast_acquire=True)  # nearly always there is nothing to tell
         self._untold: Context | None = None
         self.context = context
         self.caught_up: Callable[[Context], Awaitable[None]] | None = None
@@ -123,7 +124,13 @@ class SessionLog:
             self._untold = self.context
 
     async def _tell(self) -> None:
-        """Beside the lock, since it may take as long as an editor does; where it is cancelled, the next one tells."""
-        if self._untold is not None and self.caught_up is not None:
-            await self.caught_up(self._untold)
-            self._untold = None
+        """Beside the lock, since it may take as long as an editor does; where it is cancelled, the next one tells. What
+        is caught up with meanwhile is told after it, from what has been told on."""
+        async with self._telling:
+            while self.caught_up is not None and (former := self._untold) is not None:
+                self._untold = None
+                try:
+                    await self.caught_up(former)
+                except BaseException:
+                    self._untold = former
+                    raise

@@ -1,0 +1,71 @@
+"""What another process has appended is told to whoever shows the session, once and wholly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import ModeChanged
+from acp_agent.session.log import SessionLog
+from support.stores import START, STORES, opened
+
+
+async def test_what_another_process_appends_while_a_slow_editor_is_told_of_the_last_thing_is_told_as_well(
+    tmp_path: Path,
+) -> None:
+    async with (
+        opened(lambda: STORES["sqlite"](tmp_path)) as ours,
+        opened(lambda: STORES["sqlite"](tmp_path)) as theirs,
+    ):
+        log = SessionLog(ours, "s", Context.from_log(await ours.create("s", "/shop", [], [START])))
+        told: list[tuple[str, str]] = []
+        begun, read = anyio.Event(), anyio.Event()
+
+        async def slow_editor(former: Context) -> None:
+            told.append((former.mode, log.context.mode))
+            begun.set()
+            await read.wait()
+
+        log.caught_up = slow_editor
+        first = log.context.mode
+        await theirs.append("s", log.context.head, [ModeChanged("plan")])
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(log.refresh)
+                await begun.wait()
+                await theirs.append("s", log.context.head, [ModeChanged("full-access")])
+                async with anyio.create_task_group() as later:
+                    later.start_soon(log.refresh)
+                    while log.context.mode != "full-access":  # noqa: ASYNC110 - nobody is told of it yet
+                        await anyio.sleep(0.01)
+                    read.set()
+            assert told == [(first, "plan"), ("plan", "full-access")]
+            await log.refresh()
+        assert len(told) == 2
+
+
+async def test_what_an_editor_could_not_be_told_to_the_end_is_told_by_the_next_one(tmp_path: Path) -> None:
+    async with (
+        opened(lambda: STORES["sqlite"](tmp_path)) as ours,
+        opened(lambda: STORES["sqlite"](tmp_path)) as theirs,
+    ):
+        log = SessionLog(ours, "s", Context.from_log(await ours.create("s", "/shop", [], [START])))
+        told: list[tuple[str, str]] = []
+        first = log.context.mode
+
+        async def cancelled(former: Context) -> None:
+            scope.cancel()
+            await anyio.sleep_forever()
+
+        async def showing(former: Context) -> None:
+            told.append((former.mode, log.context.mode))
+
+        log.caught_up = cancelled
+        await theirs.append("s", log.context.head, [ModeChanged("plan")])
+        with anyio.CancelScope() as scope:
+            await log.refresh()
+        log.caught_up = showing
+        await log.refresh()
+        assert told == [(first, "plan")]
