@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from acp_agent.compaction.strategies.deterministic import LEDGER_SUMMARY
-from support.client import AgentProcess, connected_agent
+from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import shown_compactions
 from support.dialogues import asks_for_summary, texts
 from support.editors import ZED_BETA
@@ -26,6 +28,7 @@ class Desk:
 
     :ivar counted: tokens that the provider reports; None for a count that is right.
     :ivar strict: whether it refuses what is too long.
+    :ivar locked: whether it refuses the key.
     :ivar asked: how often a summary was asked for.
     """
 
@@ -33,6 +36,7 @@ class Desk:
     session: str = ""
     counted: int | None = None
     strict: bool = False
+    locked: bool = False
     asked: int = 0
 
     async def prompt(self, text: str) -> None:
@@ -54,6 +58,9 @@ async def desk(home: Path) -> AsyncGenerator[Desk]:
         if asks_for_summary(body):
             it.asked += 1
             return Reply("")
+        if it.locked:
+            error = {"type": "authentication_error", "message": "invalid x-api-key"}
+            return Reply(http_status=401, body={"type": "error", "error": error})
         tokens = len(str(body)) // 4
         if it.strict and tokens > TAKES:
             error = {
@@ -119,3 +126,16 @@ async def test_a_recipe_that_asks_for_a_compaction_has_a_model_asked_all_the_sam
         [failed] = shown_compactions(it.agent)[shown:]
         assert failed.statuses == ["in_progress", "failed"]
         assert "empty summary" in failed.text
+
+
+async def test_a_model_is_asked_again_once_the_settings_were_read_anew_since_a_key_was_refused(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await fail(it, 3)
+        it.locked = True
+        with pytest.raises(AgentError):
+            await it.prompt("Who is there?")
+        it.locked = False
+        it.counted = 26_000
+        await it.prompt("And now?")
+        await it.prompt("Go on.")
+        assert it.asked == 4
