@@ -78,9 +78,16 @@ class Offering:
             await self._stale.wait()
             await anyio.sleep(_TOGETHER_SECONDS)
             try:
-                with anyio.move_on_after(seconds):
+                with anyio.fail_after(seconds):
                     await self.take(connection)
                     changed()
+            except TimeoutError:
+                _log.warning(
+                    "the MCP server %s said that what it offers has changed, and not within %g seconds what that is; "
+                    "what it offered before is kept until it says so again",
+                    self._server.name,
+                    seconds,
+                )
             except ToolError as error:
                 _log.warning("the MCP server %s did not list anew what it offers: %s", self._server.name, error)
 

@@ -10,6 +10,8 @@ first, `line` is written in place of the answer (with its ID, after `filled` bla
 server's own and puts what comes of each into the result; `at_once` sends all before one is answered, and ends with the
 answer to the last. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one does not end
 when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
+`while_listed` holds, for one listing of the tools each, what it lays over all of this and tells of before it answers
+with the list of before; where that is null, it does not answer.
 """
 
 from __future__ import annotations
@@ -58,6 +60,12 @@ def main(plan_file: Path) -> None:
         if "method" not in message or "id" not in message:
             continue
         answer, change = answered(plan, message, note)
+        if message["method"] == "tools/list" and plan.get("while_listed"):
+            newer = plan["while_listed"].pop(0)
+            if newer is None:
+                continue
+            plan |= newer
+            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         if answer is not None:
             say({"jsonrpc": "2.0", "id": message["id"], **answer})
         if change:
