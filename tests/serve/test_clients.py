@@ -16,6 +16,7 @@ from support.editors import ZED_BETA
 from support.models import Reply, ToolCall
 from support.questions import accepted
 from support.remote import serving, site
+from support.second import SecondEditor, second_agent
 from support.stage import PATIENCE, conversation, results
 from support.stored import wait_logged
 from support.terminal import run_command
@@ -222,3 +223,28 @@ async def test_each_connection_is_recorded_by_itself(tmp_path: Path) -> None:
         assert '"initialize"' in recorded
         shown = (await run_command(it.home, "wire", session)).out
         assert "→ session/new" in shown
+
+
+async def test_a_session_s_state_is_who_asks_s_own_and_for_others_that_of_who_opened_it_last(tmp_path: Path) -> None:
+    async def state(of: SecondEditor) -> str:
+        return (await of.agent.request("session/status", {"sessionId": session}))["state"]["state"]
+
+    hold = anyio.Event()
+    async with site(tmp_path, Reply(["Work", "ing."], hold=hold, hold_after=1)) as it:
+        argv, home = it.served.argv("ws"), tmp_path / "editor"
+        async with (
+            second_agent(home=home, argv=argv) as first,
+            second_agent(home=home, argv=argv) as other,
+            second_agent(home=home, argv=argv) as guest,
+        ):
+            session = await first.open(it.folder)
+            await other.resume(session, it.folder)
+            await other.say(session, "Work")
+            await it.server.wait_held(1, PATIENCE)
+            assert [await state(each) for each in (first, other, guest)] == ["idle", "running", "running"]
+            await first.resume(session, it.folder)
+            assert [await state(each) for each in (first, other, guest)] == ["idle", "running", "idle"]
+            await first.agent.request("session/close", {"sessionId": session})
+            assert await state(guest) == "running"
+            hold.set()
+            await other.idle(session)
