@@ -13,7 +13,7 @@ from acp_agent.app import SessionsDatabase, connection, sessions_database, start
 from acp_agent.commands.addresses import Address
 from acp_agent.commands.terminal import aside
 from acp_agent.commands.tokens import VARIABLE, read_token
-from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.errors import AgentError
 from acp_agent.importing import give_up
 from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
@@ -77,7 +77,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
                 clients, guests = Clients(begin, serving), Guests()
                 gate = Gate(token, [address.host for address in addresses], origins)
-                endpoint = Endpoint(gate, clients, guests, lambda id: _is_stored(database, id))
+                endpoint = Endpoint(gate, clients, guests)
                 closed, gone = anyio.Event(), anyio.Event()
                 serving.start_soon(listen)
                 for address, port in zip(addresses, ports, strict=True):
@@ -103,13 +103,3 @@ async def _end(
     with anyio.move_on_after(CLOSING_SECONDS):
         await gone.wait()
     serving.cancel_scope.cancel()
-
-
-async def _is_stored(database: SessionsDatabase, session_id: str) -> bool:
-    try:
-        await (await database.store()).record(session_id)
-    except SessionNotFoundError:
-        return False
-    except AgentError:
-        return True  # whoever opens it is told what is wrong
-    return True

@@ -33,6 +33,7 @@ async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_an
         Reply(["Well, ", "..."], hold=anyio.Event(), hold_after=1),
         Reply("## Goal\nThe file says two."),
         Reply("It says two."),
+        Reply("Yes."),
     ]
     async with (
         model_server(script, "openai") as server,
@@ -57,3 +58,5 @@ async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_an
     assert facts["listed"] == [facts["session"]]
     assert "Changed it." in facts["replayed"]
     assert (facts["again"], facts["more"]) == ({"stopReason": "end_turn"}, "It says two.")
+    assert facts["mistaken"] == {"session/load": -32002, "session/resume": -32002, "session/prompt": -32002}
+    assert facts["after"] == {"stopReason": "end_turn"}

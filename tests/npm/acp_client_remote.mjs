@@ -89,6 +89,13 @@ await talk(async (ask, updates, seen) => {
   facts.replayed = text(updates);
   facts.again = await ask(sessionMethods.prompt, say("What does it say?"));
   facts.more = text(updates).slice(facts.replayed.length);
+  // An id that is mistaken is the request's failure alone.
+  facts.mistaken = {};
+  const wrong = { ...here, sessionId: "sess_mistaken", prompt: [] };
+  for (const method of [sessionMethods.load, sessionMethods.resume, sessionMethods.prompt]) {
+    facts.mistaken[method] = await ask(method, wrong).then(() => 0, (error) => error.code ?? String(error));
+  }
+  facts.after = await ask(sessionMethods.prompt, say("Still there?"));
 });
 facts.session = sessionId;
 process.stdout.write(`${JSON.stringify(facts)}\n`);

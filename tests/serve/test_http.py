@@ -96,15 +96,9 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
             "no session": await status(served, "POST", {**JSON, **connection}, prompt),
             "another session": await status(served, "POST", {**JSON, **connection, "Acp-Session-Id": "sess_2"}, prompt),
             "its session": await status(served, "POST", {**JSON, **connection, "Acp-Session-Id": "sess_1"}, prompt),
-            "a stream of a session that was only named": await status(
-                served, "GET", {**EVENTS, **connection, "Acp-Session-Id": "sess_1"}
-            ),
             "no events": await status(served, "GET", {**connection, "Accept": "application/json"}),
             "a stream of no connection": await status(served, "GET", EVENTS),
             "a stream of a connection that is none": await status(served, "GET", {**EVENTS, **gone}),
-            "a stream of a session that is none": await status(
-                served, "GET", {**EVENTS, **connection, "Acp-Session-Id": "sess_3"}
-            ),
             "the end of nothing": await status(served, "DELETE", {}),
             "the end of a connection that is none": await status(served, "DELETE", gone),
             "another method": await status(served, "PUT", JSON, listing),
@@ -122,11 +116,9 @@ async def test_what_is_not_as_described_gets_the_status_that_is(tmp_path: Path) 
             "no session": 400,
             "another session": 400,
             "its session": 202,
-            "a stream of a session that was only named": 404,
             "no events": 406,
             "a stream of no connection": 400,
             "a stream of a connection that is none": 404,
-            "a stream of a session that is none": 404,
             "the end of nothing": 400,
             "the end of a connection that is none": 404,
             "another method": 405,
@@ -218,8 +210,24 @@ async def test_whoever_asks_for_a_stream_again_takes_it_over_from_a_reader_that_
             await own.until(id=5)
             async with listening(served, connection, session) as events:
                 await events.until(id=4)
-            headers = {**EVENTS, "Acp-Connection-Id": connection, "Acp-Session-Id": session}
-            assert await status(served, "GET", headers) == 404
+
+
+async def test_a_request_for_a_session_that_is_none_is_answered_where_its_client_listens(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        connection = await served.greet()
+        nowhere = {"cwd": str(tmp_path), "mcpServers": []}
+        async with listening(served, connection) as own, listening(served, connection, "sess_no") as events:
+            asked = {"session/prompt": {"prompt": []}, "session/resume": nowhere, "session/load": nowhere}
+            for id, (method, params) in enumerate(asked.items(), 1):
+                message = request(id, method, sessionId="sess_no", **params)
+                await served.post(message, connection=connection, session="sess_no")
+                stream = own if method == "session/load" else events
+                assert "sess_no" in (await stream.until(id=id))["error"]["message"]
+        # Who has opened no stream for it finds the answer in the connection's own.
+        async with listening(served, connection) as own:
+            message = request(4, "session/prompt", sessionId="sess_other", prompt=[])
+            await served.post(message, connection=connection, session="sess_other")
+            assert (await own.until(id=4))["error"]["code"] == -32002
 
 
 async def test_a_message_that_is_too_long_is_refused_and_the_next_one_is_taken(tmp_path: Path) -> None:

@@ -142,10 +142,8 @@ async def test_what_waits_when_a_reader_leaves_is_there_for_the_next_one() -> No
         await streams.put("a", message)
     with anyio.fail_after(5):
         for message in (b"1", b"2"):
-            assert streams.hold("a")
             with streams.reader("a") as reader:
                 assert await reader.next() == message
-    assert not streams.hold("a")
 
 
 async def test_the_answer_to_a_load_comes_behind_the_replay_though_on_another_stream() -> None:
@@ -228,15 +226,12 @@ async def served(
     env = {"HOME": str(home)}
     stopped = anyio.Event()
 
-    async def stored(session_id: str) -> bool:
-        return False
-
     async with sessions_database(env) as database, anyio.create_task_group() as tasks:
         clients = Clients(lambda transport: wrap(connection(transport, database, env)), tasks, **options)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         guests = Guests()
-        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests, stored)
+        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests)
         tasks.start_soon(serve_http, [listening], endpoint, guests, stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
             yield http

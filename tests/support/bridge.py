@@ -117,31 +117,26 @@ class OverHttp:
         headers = {**self._named, "Content-Type": "application/json"}
         if isinstance(session_id, str):
             headers["Acp-Session-Id"] = session_id
-            if not await self._listen(session_id):
-                error = {"code": -32002, "message": "no such stream"}
-                say(json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "error": error}).encode())
-                return
+            await self._listen(session_id)
         response = await self._client.post(self._url, content=line, headers=headers)
         if response.status_code != 202 or response.content:
             complain(f"{line[:200]!r}: {response.status_code} {response.text}")
 
-    async def _listen(self, session_id: str) -> bool:
+    async def _listen(self, session_id: str) -> None:
         """Open a stream, unless it is open."""
         if session_id not in self._open:
             self._open[session_id] = anyio.Event()
             self._tasks.start_soon(self._read, session_id)
         await self._open[session_id].wait()
-        return session_id in self._open
 
     async def _read(self, session_id: str) -> None:
         headers = {**self._named, "Accept": "text/event-stream"}
         if session_id:
             headers["Acp-Session-Id"] = session_id
         async with self._client.stream("GET", self._url, headers=headers) as response:
-            opened = self._open[session_id]
             if response.status_code != 200:
-                del self._open[session_id]
-            opened.set()
+                complain(f"GET for {session_id or 'the connection'}: {response.status_code}")
+            self._open[session_id].set()
             async for line in response.aiter_lines():
                 if line.startswith("data: "):
                     self._told(session_id, line.removeprefix("data: "))

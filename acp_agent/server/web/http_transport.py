@@ -104,11 +104,6 @@ class HttpTransport:
         greeting = self._greeting is not None and not self._greeting[1].is_set()
         return 0.0 if self._streams.are_read or greeting else self._clock() - self._last_heard
 
-    def knows(self, session_id: str) -> bool:
-        """Whether the session is open on this connection, or something waits for who reads its stream: the answer to
-        its deletion is read when it is gone."""
-        return session_id in self._sessions or self._streams.hold(session_id)
-
     async def greet(self, message: JsonObject, line: bytes) -> JsonObject | None:
         """Hand in `initialize`, and wait for the answer.
 

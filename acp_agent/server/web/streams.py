@@ -44,11 +44,6 @@ class Streams:
         """Whether any of them is being read."""
         return any(stream.reader is not None for stream in self._streams.values())
 
-    def hold(self, session_id: str) -> bool:
-        """Whether a message waits for who reads a stream."""
-        stream = self._streams.get(session_id)
-        return stream is not None and bool(stream.messages)
-
     def is_read(self, session_id: str | None) -> bool:
         """Whether somebody reads a stream."""
         stream = self._streams.get(session_id)
