@@ -22,6 +22,7 @@ from acp_agent.server.web.endpoint import PATH, Endpoint
 from acp_agent.server.web.gate import Gate, read_origin
 from acp_agent.server.web.guests import Guests
 from acp_agent.server.web.listener import check_installed, listening_socket, serve_http
+from acp_agent.server.web.room import Room
 
 LOOPBACK = "127.0.0.1:0"
 ENDING_SECONDS = 5.0
@@ -71,11 +72,11 @@ async def run(arguments: argparse.Namespace) -> int:
                     return connection(transport, database, env, at_the_end=at_the_end)
 
                 async def listen() -> None:
-                    await serve_http(listening, endpoint, guests, closed.wait)
+                    await serve_http(listening, endpoint, guests, room, closed.wait)
                     ended.set()
                     gone.set()
 
-                clients, guests = Clients(begin, serving), Guests()
+                clients, guests, room = Clients(begin, serving), Guests(), Room()
                 gate = Gate(token, [address.host for address in addresses], origins)
                 endpoint = Endpoint(gate, clients, guests)
                 closed, gone = anyio.Event(), anyio.Event()

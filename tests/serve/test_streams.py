@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from acp_agent.app import connection, sessions_database
 from acp_agent.jsonrpc.messages import JsonObject, encode
-from acp_agent.server.connection import Connection
 from acp_agent.server.web import answer
-from acp_agent.server.web.clients import Clients, Conversation
-from acp_agent.server.web.endpoint import Endpoint
-from acp_agent.server.web.gate import Gate
-from acp_agent.server.web.guests import Guests
 from acp_agent.server.web.http_transport import HttpTransport
-from acp_agent.server.web.listener import listening_socket, serve_http
 from acp_agent.server.web.streams import Streams
 from acp_agent.server.web.websocket_transport import in_one_line
+from serve.hosting import Noted, hosted
 from support.remote import GREETING
 
 NAMES = st.sampled_from([None, "a", "b"])
@@ -193,21 +183,6 @@ def test_a_frame_with_lines_becomes_one_line_unless_it_is_no_message(data: bytes
     assert line == data
 
 
-class Noted:
-    """A conversation whose end is told."""
-
-    def __init__(self, inner: Connection) -> None:
-        self.ended = anyio.Event()
-        self._inner = inner
-
-    async def run(self) -> None:
-        await self._inner.run()
-        self.ended.set()
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 class Broken:
     """A conversation that fails at once."""
 
@@ -218,37 +193,12 @@ class Broken:
         pass
 
 
-@asynccontextmanager
-async def served(
-    home: Path, wrap: Callable[[Connection], Conversation], **options: Any
-) -> AsyncGenerator[httpx2.AsyncClient]:
-    """The endpoint, in this process; `wrap` makes something else of a conversation."""
-    env = {"HOME": str(home)}
-    stopped = anyio.Event()
-
-    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
-        clients = Clients(lambda transport: wrap(connection(transport, database, env)), tasks, **options)
-        listening = listening_socket("127.0.0.1", 0)
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        guests = Guests()
-        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests)
-        tasks.start_soon(serve_http, [listening], endpoint, guests, stopped.wait)
-        async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
-            yield http
-        await clients.close()
-        stopped.set()
-
-
 async def test_a_client_that_reads_no_stream_and_says_nothing_is_given_up_and_one_that_reads_is_not(
     tmp_path: Path,
 ) -> None:
     begun: list[Noted] = []
 
-    def noted(inner: Connection) -> Noted:
-        begun.append(Noted(inner))
-        return begun[-1]
-
-    async with served(tmp_path, noted, patience=1.0) as http:
+    async with hosted(tmp_path, Noted.into(begun), patience=1.0) as http:
         first = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
         reading = {"Acp-Connection-Id": first, "Accept": "text/event-stream"}
         async with http.stream("GET", "/acp", headers=reading) as events:
@@ -268,15 +218,11 @@ async def test_a_client_is_given_up_so_long_after_it_was_last_heard_and_not_late
     begun: list[Noted] = []
     order: list[str] = []
 
-    def noted(inner: Connection) -> Noted:
-        begun.append(Noted(inner))
-        return begun[-1]
-
     async def ended(number: int, name: str) -> None:
         await begun[number].ended.wait()
         order.append(name)
 
-    async with served(tmp_path, noted, patience=1.5) as http, anyio.create_task_group() as tasks:
+    async with hosted(tmp_path, Noted.into(begun), patience=1.5) as http, anyio.create_task_group() as tasks:
         warm = (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]
         await http.delete("/acp", headers={"Acp-Connection-Id": warm})
         begun.clear()
@@ -298,7 +244,7 @@ async def test_a_body_that_stops_in_the_middle_ends_its_request_and_no_other(
 ) -> None:
     monkeypatch.setattr(answer, "STALL_SECONDS", 0.5)
     head = b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
-    async with served(tmp_path, lambda inner: inner) as http:
+    async with hosted(tmp_path, lambda inner: inner) as http:
         assert http.base_url.port is not None
         async with await anyio.connect_tcp("127.0.0.1", http.base_url.port) as stopping:
             await stopping.send(head + b"{")
@@ -311,11 +257,7 @@ async def test_a_body_that_stops_in_the_middle_ends_its_request_and_no_other(
 async def test_a_client_whose_greeting_was_refused_takes_nobody_s_place(tmp_path: Path) -> None:
     begun: list[Noted] = []
 
-    def noted(inner: Connection) -> Noted:
-        begun.append(Noted(inner))
-        return begun[-1]
-
-    async with served(tmp_path, noted, patience=1_000.0, most=1) as http:
+    async with hosted(tmp_path, Noted.into(begun), patience=1_000.0, most=1) as http:
         old = {**GREETING, "params": {"protocolVersion": 0}}
         assert "error" in (await http.post("/acp", json=old)).json()
         with anyio.fail_after(5):
@@ -323,13 +265,8 @@ async def test_a_client_whose_greeting_was_refused_takes_nobody_s_place(tmp_path
 
 
 async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp_path: Path) -> None:
-    ended: list[Noted] = []
-
-    def noted(inner: Connection) -> Noted:
-        ended.append(Noted(inner))
-        return ended[-1]
-
-    async with served(tmp_path, noted, most=1) as http:
+    begun: list[Noted] = []
+    async with hosted(tmp_path, Noted.into(begun), most=1) as http:
         address = f"ws://{http.base_url.netloc.decode()}/acp"
         first = await http.post("/acp", json=GREETING)
         assert (await http.post("/acp", json=GREETING)).status_code == 503
@@ -339,7 +276,7 @@ async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp
         assert refused.value.response.status_code == 503
         assert (await http.delete("/acp", headers={"Acp-Connection-Id": first.headers["Acp-Connection-Id"]})).is_success
         with anyio.fail_after(5):
-            await ended[0].ended.wait()
+            await begun[0].ended.wait()
         async with connect(address) as socket:
             await socket.send(json.dumps(GREETING))
             assert "result" in json.loads(await socket.recv())
@@ -347,7 +284,7 @@ async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(tmp
 
 async def test_a_connection_that_fails_inside_ends_alone(tmp_path: Path) -> None:
     failing = [True, False]
-    async with served(tmp_path, lambda inner: Broken() if failing.pop(0) else inner) as http:
+    async with hosted(tmp_path, lambda inner: Broken() if failing.pop(0) else inner) as http:
         failed = await http.post("/acp", json=GREETING)
         assert (failed.status_code, failed.json()["error"]["code"]) == (500, -32603)
         assert "Acp-Connection-Id" not in failed.headers

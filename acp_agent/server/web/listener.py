@@ -12,12 +12,13 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from acp_agent.errors import AgentError
 from acp_agent.extras import installing
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
 from acp_agent.server.web.guests import Guests
+from acp_agent.server.web.room import Room
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -33,7 +34,10 @@ _AT_ONCE = 8
 _GRACE_SECONDS = 0.5
 IDLE_SECONDS = 60.0
 """Until a connection without a request is closed, the first one as well."""
-_PING_SECONDS = 20.0
+PING_SECONDS = 20.0
+"""Between two pings over a WebSocket."""
+SILENT_SECONDS = 60.0
+"""After so long without a pong, or without taking what is sent, a client is taken to have vanished."""
 _UNLIMITED = 1 << 31
 _SILENT_SECONDS = 60.0
 """Between two records of one kind of failure."""
@@ -60,6 +64,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # or the system tries for a quarter of an hour to send it
+                milliseconds = int(SILENT_SECONDS * 1_000)
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             listening.bind(address)
             listening.listen(_BACKLOG)
         except BaseException:
@@ -72,25 +79,28 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve_http(
-    listening: Sequence[socket.socket], app: ASGIFramework, guests: Guests, stopped: Callable[[], Awaitable[None]]
+    listening: Sequence[socket.socket],
+    app: ASGIFramework,
+    guests: Guests,
+    room: Room,
+    stopped: Callable[[], Awaitable[None]],
 ) -> None:
     """Serve until `stopped` returns, and until the requests of then are answered, but not for long.
 
     :param listening: are closed at the end.
     :param guests: is told of every connection.
+    :param room: for messages that are not whole yet.
     """
     from hypercorn.app_wrappers import ASGIWrapper
     from hypercorn.asyncio.tcp_server import TCPServer
     from hypercorn.asyncio.worker_context import WorkerContext
-
-    _keep_nothing_of_what_is_too_long()
 
     class Served(TCPServer):
         async def _read_data(self) -> None:
             await super()._read_data()
             await self.idle_task.stop()  # or one that has gone would stay open for as long as one that may come again
 
-    loop, config, context = asyncio.get_running_loop(), _config(), WorkerContext(None)
+    loop, config, context = asyncio.get_running_loop(), _config(room), WorkerContext(None)
     wrapped = ASGIWrapper(app)
     tasks: set[asyncio.Task[None]] = set()
     failures = _Failures()
@@ -130,37 +140,21 @@ async def serve_http(
                 task.cancel()
 
 
-def _config() -> Config:
-    from hypercorn.config import Config
+def _config(room: Room) -> Config:
+    from acp_agent.server.web.frames import FramesConfig, use_frames
 
-    config = Config()
+    use_frames()
+    config = FramesConfig()
+    config.room = room
     config.errorlog = _log
     config.include_server_header = False
     config.keep_alive_timeout = IDLE_SECONDS
     config.keep_alive_max_requests = _UNLIMITED
     config.h2_max_concurrent_streams = _MAX_STREAMS
     config.websocket_max_message_size = MAX_LINE_BYTES
-    config.websocket_ping_interval = _PING_SECONDS
+    config.websocket_ping_interval = config.ping_seconds = PING_SECONDS
+    config.silent_seconds = SILENT_SECONDS
     return config
-
-
-def _keep_nothing_of_what_is_too_long() -> None:
-    """Hypercorn tells a WebSocket's client that its message was too long, and goes on collecting what comes all the
-    same, also what little becomes much of when it is inflated."""
-    from hypercorn.protocol import ws_stream
-
-    class Bounded(ws_stream.WebsocketBuffer):
-        def extend(self, event: Any) -> None:
-            if self.length + len(event.data) <= self.max_length:
-                super().extend(event)  # pyright: ignore[reportUnknownMemberType]
-                return
-            if self.length > 2 * self.max_length:
-                raise ConnectionAbortedError("a message went on that was too long")
-            self.value = None
-            self.length += len(event.data)
-            raise ws_stream.FrameTooLargeError
-
-    ws_stream.WebsocketBuffer = Bounded
 
 
 class _Failures:
