@@ -78,7 +78,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
                 clients, guests, room = Clients(begin, serving), Guests(), Room()
                 gate = Gate(token, [address.host for address in addresses], origins)
-                endpoint = Endpoint(gate, clients, guests)
+                endpoint = Endpoint(gate, clients, guests, room)
                 closed, gone = anyio.Event(), anyio.Event()
                 serving.start_soon(listen)
                 for address, port in zip(addresses, ports, strict=True):

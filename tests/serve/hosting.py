@@ -61,7 +61,7 @@ async def hosted(
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         guests, room = Guests(), Room()
-        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests)
+        endpoint = Endpoint(Gate(None, ["127.0.0.1"]), clients, guests, room)
         tasks.start_soon(serve_http, [listening], endpoint, guests, room, stopped.wait)
         async with httpx2.AsyncClient(base_url=address, timeout=20) as http:
             yield http

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from acp_agent.commands.tokens import MIN_CHARACTERS, VARIABLE
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
-from acp_agent.server.web import answer, clients, endpoint, guests, listener, streams
+from acp_agent.server.web import answer, clients, endpoint, guests, listener, room, streams
 from support.checkout import REPOSITORY
 from support.remote import GREETING, serving
 
@@ -33,6 +33,9 @@ def test_the_numbers_on_the_page_are_those_that_count() -> None:
         f"{MAX_LINE_BYTES >> 20} MiB": 2,
         f"{streams.MAX_WAITING_BYTES >> 20} MiB for a connection": 1,
         f"{clients.MAX_CLIENTS}": 2,
+        f"{room.MAX_BYTES >> 20} MiB at a time": 1,
+        f"The last {room.FOR_SMALL_ONES >> 20} MiB": 1,
+        f"at most {room.SMALL_BYTES >> 20} MiB": 1,
         f"for {clients.PATIENCE_SECONDS:g} seconds": 1,
         f"after {answer.KEEP_ALIVE_SECONDS:g} seconds": 1,
         f"{guests.MAX_CONNECTIONS:,} connections": 1,

@@ -10,6 +10,7 @@ import anyio
 from acp_agent.jsonrpc.messages import JsonValue, RpcError, encode, error_message
 from acp_agent.server.web.cors import HeaderPairs
 from acp_agent.server.web.gate import Refusal
+from acp_agent.server.web.room import Share
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable
@@ -30,6 +31,10 @@ class ClientGoneError(Exception):
     """It hung up amid its request."""
 
 
+class NoRoomError(Exception):
+    """There is no room for the body of a request."""
+
+
 class Answer:
     """:param receive: what comes.
     :param send: where to send.
@@ -42,9 +47,11 @@ class Answer:
         self._shared = shared or []
         self._body_read = False
 
-    async def body(self, limit: int) -> bytes | None:
+    async def body(self, limit: int, share: Share | None = None) -> bytes | None:
         """The request's body; None where it is longer than so many bytes, of which nothing is kept.
 
+        :param share: of the room for it.
+        :raises NoRoomError: there is not enough; the rest of it is still to be read.
         :raises ClientGoneError: it ended before its end, or came to a standstill.
         """
         parts: list[bytes] = []
@@ -60,10 +67,14 @@ class Answer:
                 raise ClientGoneError
             part = message.get("body", b"")
             size += len(part)
-            if size <= limit:
-                parts.append(part)
-            else:
+            if size > limit:
                 parts.clear()
+                if share is not None:
+                    share.give_back()
+            elif share is not None and not share.take(len(part)):
+                raise NoRoomError
+            else:
+                parts.append(part)
             self._body_read = not message.get("more_body", False)
         return b"".join(parts) if size <= limit else None
 

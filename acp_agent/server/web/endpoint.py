@@ -22,12 +22,13 @@ from acp_agent.jsonrpc.messages import (
     decode,
 )
 from acp_agent.protocol.v1 import methods
-from acp_agent.server.web.answer import EVENTS, JSON, Answer, ClientGoneError, refusal_headers
+from acp_agent.server.web.answer import EVENTS, JSON, Answer, ClientGoneError, NoRoomError, refusal_headers
 from acp_agent.server.web.clients import Clients
 from acp_agent.server.web.cors import preflight_headers, shared_with
 from acp_agent.server.web.gate import Gate, Headers, Refusal, RepeatedHeaderError
 from acp_agent.server.web.guests import Guests, ends_of
 from acp_agent.server.web.http_transport import HttpTransport, RouteError
+from acp_agent.server.web.room import Room
 from acp_agent.server.web.websocket_transport import WebSocketTransport, in_one_line
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ SESSION_ID = "acp-session-id"
 _ASKS_FIRST = "access-control-request-method"
 _BATCH = "Batches are not taken over HTTP: send each message by itself."
 _FULL = Refusal(503, "Too many clients are connected.")
+_NO_ROOM = "Other clients are sending too much at the same time; this was discarded. Send it again."
 _NO_PATH = Refusal(404, f"There is nothing here: the agent is at {PATH}.")
 
 
@@ -48,12 +50,14 @@ class Endpoint:
     """:param gate: who may come in.
     :param clients: those that are connected.
     :param guests: is told over which connections somebody was let in.
+    :param room: for messages that are not whole yet, or not taken.
     """
 
-    def __init__(self, gate: Gate, clients: Clients, guests: Guests) -> None:
+    def __init__(self, gate: Gate, clients: Clients, guests: Guests, room: Room) -> None:
         self._gate = gate
         self._clients = clients
         self._guests = guests
+        self._room = room
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """Answer one request, or talk over one WebSocket."""
@@ -129,7 +133,16 @@ class Endpoint:
         if (headers.get("content-type") or "").partition(";")[0].strip().lower() != JSON:
             await answer.refuse(Refusal(415, f"The Content-Type has to be {JSON}."))
             return
-        body = await answer.body(MAX_LINE_BYTES)
+        with self._room.share() as share:
+            try:
+                body = await answer.body(MAX_LINE_BYTES, share)
+            except NoRoomError:
+                share.give_back()  # the rest may take its time
+                await answer.error(503, RpcError(INTERNAL_ERROR, _NO_ROOM))
+            else:
+                await self._take(body, headers, answer)
+
+    async def _take(self, body: bytes | None, headers: Headers, answer: Answer) -> None:
         if body is None:
             sentence = f"The message is longer than {MAX_LINE_BYTES} bytes and was discarded. Send less in one message."
             await answer.error(413, RpcError(INVALID_REQUEST, sentence))
