@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
+import struct
 import sys
-from contextlib import ExitStack
+from asyncio import WriteTransport
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
+from acp_agent.server.web.guests import Guests
 from support.remote import GREETING, Served, serving
 
 TOKEN = "0123456789abcdef-secret"
@@ -152,3 +157,30 @@ async def test_a_browser_that_asks_first_is_not_let_in_by_that(tmp_path: Path) -
                 one = crowd.enter_context(await connected(served, first.encode()))
                 assert b" 204 " in await heard(one, b"\r\n\r\n")
             await served.greet()
+
+
+async def test_the_end_of_a_connection_takes_nothing_from_a_later_one_between_the_same_ports() -> None:
+    guests, hosted = Guests(), list[tuple[AbstractContextManager[bool], WriteTransport]]()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host = guests.hosted(writer.transport)
+        assert host.__enter__()
+        hosted.append((host, writer.transport))
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        address = server.sockets[0].getsockname()
+        source = ("127.0.0.1", 0)
+        for count in (1, 2):
+            one = socket.create_connection(address, source_address=source)
+            with one, anyio.fail_after(5):
+                source = one.getsockname()
+                while len(hosted) < count:
+                    await anyio.lowlevel.checkpoint()
+                if count == 1:  # it is reset, so that its port is free at once
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                else:
+                    (earlier, _), (later, transport) = hosted
+                    earlier.__exit__(None, None, None)
+                    guests.cut_off((source, address))
+                    assert transport.is_closing()
+                    later.__exit__(None, None, None)

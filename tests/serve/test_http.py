@@ -246,3 +246,16 @@ async def test_a_message_that_is_too_long_is_refused_and_the_next_one_is_taken(t
         async with listening(served, connection) as own:
             await served.post(request(1, "session/list"), connection=connection)
             assert (await own.until(id=1))["result"] == {"sessions": []}
+
+
+async def test_who_is_refused_for_what_a_request_is_can_send_the_rest_of_it_and_the_next_one(tmp_path: Path) -> None:
+    head = b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n"
+    async with serving(tmp_path) as served, await anyio.connect_tcp("127.0.0.1", served.port) as one:
+        got = b""
+        with anyio.fail_after(10):
+            for count in (1, 2):
+                await one.send(head + b"12")
+                await served.greet()  # so that it has had the time to answer
+                await one.send(b"345")
+                while got.count(b"HTTP/1.1 415") < count:
+                    got += await one.receive()

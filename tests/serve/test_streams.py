@@ -13,6 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from acp_agent.jsonrpc.messages import JsonObject, encode
+from acp_agent.server.connection import Connection
 from acp_agent.server.web import answer
 from acp_agent.server.web.http_transport import HttpTransport
 from acp_agent.server.web.streams import Streams
@@ -183,6 +184,19 @@ def test_a_frame_with_lines_becomes_one_line_unless_it_is_no_message(data: bytes
     assert line == data
 
 
+class Lasting(Noted):
+    """One that does not end before it is told to a second time."""
+
+    def __init__(self, inner: Connection) -> None:
+        super().__init__(inner)
+        self._told = False
+
+    def close(self) -> None:
+        if self._told:
+            super().close()
+        self._told = True
+
+
 class Broken:
     """A conversation that fails at once."""
 
@@ -289,3 +303,19 @@ async def test_a_connection_that_fails_inside_ends_alone(tmp_path: Path) -> None
         assert (failed.status_code, failed.json()["error"]["code"]) == (500, -32603)
         assert "Acp-Connection-Id" not in failed.headers
         assert (await http.post("/acp", json=GREETING)).status_code == 200
+
+
+async def test_a_connection_that_its_client_has_ended_is_not_found_though_its_sessions_still_end(
+    tmp_path: Path,
+) -> None:
+    begun: list[Noted] = []
+    async with hosted(tmp_path, Lasting.into(begun)) as http:
+        named = {"Acp-Connection-Id": (await http.post("/acp", json=GREETING)).headers["Acp-Connection-Id"]}
+        assert (await http.delete("/acp", headers=named)).status_code == 202
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
+        assert (await http.post("/acp", json=listing, headers=named)).status_code == 404
+        assert (await http.delete("/acp", headers=named)).status_code == 404
+        assert not begun[0].ended.is_set()
+        begun[0].close()
+        with anyio.fail_after(5):
+            await begun[0].ended.wait()

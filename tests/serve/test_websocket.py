@@ -20,6 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
+from acp_agent.server.web.websocket_transport import WebSocketTransport
 from support.remote import GREETING, serving
 
 UPGRADE = (
@@ -130,3 +131,21 @@ async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_pat
                     assert [line async for line in events.aiter_lines() if line.startswith("data:")] == []
                 except httpx2.HTTPError as error:
                     raise AssertionError("the stream was cut off, and not ended") from error
+
+
+async def test_what_is_written_behind_the_end_is_told_to_nobody_and_the_end_is_said_once() -> None:
+    sent: list[Any] = []
+
+    async def nothing_comes() -> Any:
+        await anyio.sleep_forever()
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    transport = WebSocketTransport(nothing_comes, send)
+    await transport.write(b"{}\n")
+    for _ in range(2):
+        await transport.aclose()
+        with pytest.raises(anyio.ClosedResourceError):
+            await transport.write(b"{}\n")
+    assert [event["type"] for event in sent] == ["websocket.send", "websocket.close"]
