@@ -6,6 +6,7 @@ import os
 from base64 import b64decode
 from pathlib import Path
 
+import anyio
 import pytest
 
 from acp_agent.protocol import JsonObject, as_object
@@ -52,6 +53,7 @@ async def test_what_has_come_meanwhile_goes_out_in_lines_of_a_bounded_length(
 
 
 async def test_the_model_is_told_that_something_is_missing_of_a_command_that_was_ended(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "on")
     os.mkfifo(tmp_path / "done")
     began = False
 
@@ -59,6 +61,8 @@ async def test_the_model_is_told_that_something_is_missing_of_a_command_that_was
         nonlocal began
         if data_of(update) and not began:
             began = True
+            async with await anyio.open_file(tmp_path / "on", "w"):
+                pass
             await read_pipe(tmp_path / "done")
         elif "output" in update:  # it begins anew, behind what is missing
             assert commands.cancel(str(update["terminalId"]))
@@ -66,7 +70,7 @@ async def test_the_model_is_told_that_something_is_missing_of_a_command_that_was
     async def ignore(told: str) -> None:
         pass
 
-    command = "echo begun; seq 400000; echo > done; sleep 60"
+    command = "echo begun; cat on; seq 400000; echo > done; sleep 60"
     commands = ShownCommands(send)
     result = await commands.run(command, tmp_path, 60, ignore, ignore)
     assert (result.ended_by_user, result.merged, result.signal) == (True, True, "SIGTERM")
