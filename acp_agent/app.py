@@ -269,12 +269,15 @@ def connection(
     env: Mapping[str, str],
     handshake: Handshake | None = None,
     at_the_end: Callable[[], None] | None = None,
+    *,
+    over_network: bool = False,
 ) -> Connection:
     """One client at the other end of a transport, of which everything is written down where the user wants that.
 
     :param env: environment variables.
     :param handshake: what became of the first line, where somebody has read it already.
     :param at_the_end: called as soon as the client has gone and its work has been cancelled.
+    :param over_network: the client may be on another machine.
     """
 
     built: list[Services] = []
@@ -287,7 +290,9 @@ def connection(
         return tuple(key for each in built for key in each.access.at_hand())
 
     transport = recorded(transport, env, handshake, learnt)
-    return Connection(transport, services, partial(spoken_versions, env), handshake, at_the_end)
+    return Connection(
+        transport, services, partial(spoken_versions, env), handshake, at_the_end, over_network=over_network
+    )
 
 
 def start_logging_at_home(env: Mapping[str, str]) -> Path | None:

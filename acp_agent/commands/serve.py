@@ -69,7 +69,7 @@ async def run(arguments: argparse.Namespace) -> int:
                         give_up()
 
                 def begin(transport: Transport) -> Connection:
-                    return connection(transport, database, env, at_the_end=at_the_end)
+                    return connection(transport, database, env, at_the_end=at_the_end, over_network=True)
 
                 async def listen() -> None:
                     await serve_http(listening, endpoint, guests, room, closed.wait)

@@ -22,15 +22,21 @@ class Agent:
 
     :param open_manager: opens the sessions; see `Face`.
     :param versions: tells which versions are spoken.
+    :param over_network: the editor may be on another machine.
     """
 
     def __init__(
-        self, open_manager: Callable[[], Awaitable[SessionManager]], versions: Callable[[], tuple[int, ...]]
+        self,
+        open_manager: Callable[[], Awaitable[SessionManager]],
+        versions: Callable[[], tuple[int, ...]],
+        *,
+        over_network: bool = False,
     ) -> None:
         self._open_manager = open_manager
+        self._over_network = over_network
         self._versions = versions
         self._version = 1
-        self._face: Face = FirstFace(open_manager)
+        self._face: Face = FirstFace(open_manager, over_network=over_network)
         self._router: Router | None = None
         self._peer: Peer | None = None
 
@@ -71,7 +77,7 @@ class Agent:
             return
         if self._face.in_use:
             raise RpcError(INVALID_REQUEST, f"This connection speaks version {self._version}; open another one.")
-        self._face, self._version = _face(version)(self._open_manager), version
+        self._face, self._version = _face(version)(self._open_manager, over_network=self._over_network), version
         if self._peer is not None:
             self._face.connect(self._peer)
         if self._router is not None:

@@ -24,6 +24,7 @@ class Connection:
     :param versions: tells which versions of the protocol are spoken.
     :param handshake: what became of the first line, where somebody has read it already.
     :param at_the_end: called as soon as the client has gone and its work has been cancelled.
+    :param over_network: the client may be on another machine.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class Connection:
         versions: Callable[[], tuple[int, ...]],
         handshake: Handshake | None = None,
         at_the_end: Callable[[], None] | None = None,
+        *,
+        over_network: bool = False,
     ) -> None:
         self._services = services
         self._at_the_end = at_the_end
         self._sessions = anyio.create_task_group()
-        self._agent = Agent(self._open_manager, versions)
+        self._agent = Agent(self._open_manager, versions, over_network=over_network)
         if handshake is not None and handshake.params is not None:
             self._agent.initialized(handshake.params, handshake.version)
         router = Router()

@@ -58,10 +58,12 @@ class Face(ABC):
 
     :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
         have mended what was wrong meanwhile.
+    :param over_network: the editor may be on another machine.
     """
 
-    def __init__(self, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
+    def __init__(self, open_manager: Callable[[], Awaitable[SessionManager]], *, over_network: bool = False) -> None:
         self._open_manager = open_manager
+        self._over_network = over_network
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock()
         self._order = WireOrder()

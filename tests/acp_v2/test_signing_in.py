@@ -14,6 +14,7 @@ import pytest
 from support.client import AgentError
 from support.http_server import Exchange, http_server
 from support.models import KEY, Reply, base_urls, model_server
+from support.remote import serving
 from support.second import SecondEditor, second_agent
 
 URLS = {"elicitation": {"url": {}}}
@@ -183,6 +184,18 @@ async def test_the_page_is_for_nobody_who_does_not_know_its_address(tmp_path: Pa
 
 async def test_the_page_is_offered_to_editors_that_open_addresses_alone(tmp_path: Path) -> None:
     async with second_agent(home=tmp_path, capabilities={"elicitation": {"form": {}}}) as it:
+        assert [method["methodId"] for method in it.initialized["authMethods"]] == ["api-key"]
+        with pytest.raises(AgentError, match="no method 'key-page'") as error:
+            await it.agent.request("auth/login", LOGIN)
+        assert error.value.code == -32602
+
+
+async def test_the_page_is_not_offered_to_clients_that_come_over_the_network(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path / "home") as served,
+        second_agent(home=tmp_path / "editor", argv=served.argv("ws"), capabilities=URLS) as it,
+    ):
+        # their browser may be on another machine
         assert [method["methodId"] for method in it.initialized["authMethods"]] == ["api-key"]
         with pytest.raises(AgentError, match="no method 'key-page'") as error:
             await it.agent.request("auth/login", LOGIN)

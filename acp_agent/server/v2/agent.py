@@ -71,7 +71,7 @@ class Agent(Managing):
 
         read = dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE))
         self.initialized(read)
-        return initialize_result(read)
+        return initialize_result(read, over_network=self._over_network)
 
     def register(self, router: Router) -> None:
         """Add every method that an editor may call, but for `initialize`."""
@@ -96,7 +96,8 @@ class Agent(Managing):
     async def _login(self, call: Call, params: LoginAuthRequest) -> JsonValue:
         # But for the page nothing is to be done: keys are looked up whenever a model is asked, and it says whether they
         # are good. But `acp-agent login` may have run in a terminal of the editor's.
-        known = (AUTH_METHOD, PAGE_METHOD) if self._capabilities.urls else (AUTH_METHOD,)
+        paged = self._capabilities.urls and not self._over_network
+        known = (AUTH_METHOD, PAGE_METHOD) if paged else (AUTH_METHOD,)
         if params.method_id not in known:
             raise InvalidParamsError(
                 f"auth/login: there is no method {params.method_id!r}, only {' and '.join(known)}."

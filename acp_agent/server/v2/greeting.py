@@ -18,15 +18,17 @@ _PAGE: JsonObject = {
     "name": "Enter a key in the browser",
     "description": "Opens a page of this machine's own that asks for a provider's key, tries it and stores it.",
 }
-"""For clients that open addresses. Another one than the first, which asks nobody anything: see the handshake."""
+"""For clients that open addresses, and whose browser is on this machine. Another one than the first, which asks nobody
+anything: see the handshake."""
 _SESSION = ("delete", "additionalDirectories", "fork", "title", "archive", "status")
 """What of version 1's capabilities a client has to be told; every agent of version 2 has the others."""
 
 
-def initialize_result(params: JsonObject) -> JsonObject:
+def initialize_result(params: JsonObject, *, over_network: bool = False) -> JsonObject:
     """The answer to `initialize`: always this version and these capabilities.
 
     :param params: what the client said, which tells how a user can be let sign in.
+    :param over_network: the client may be on another machine.
     """
     first = handshake.initialize_result(_first_params(params))
     capabilities, methods = as_object(first["agentCapabilities"]), first["authMethods"]
@@ -44,7 +46,7 @@ def initialize_result(params: JsonObject) -> JsonObject:
         ),
         auth_methods=[
             *(_auth_method(as_object(method)) for method in (methods if isinstance(methods, list) else [])),
-            *([_PAGE] if capabilities_of(params).urls else []),
+            *([_PAGE] if capabilities_of(params).urls and not over_network else []),
         ],
     )
 
