@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from filecmp import cmp
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class NamedFiles:
     """The files that a command line names, as they were before it ran.
 
     :ivar named: what its words are as paths, absolute.
-    :ivar before: what was there, and at each path that one of them may be moved or copied to.
+    :ivar before: what was there, and at each path that one of them may be moved or copied to; see `_statuses`.
     :ivar kinds: of what was there.
     """
 
@@ -41,16 +41,16 @@ class NamedFiles:
 
     def changes(self) -> tuple[FileChange, ...]:
         """What became of them; looks at the disk."""
-        now = {path: _status(path) for path in self.before}
+        now = _statuses(self.before)
         return (*self._gone(now), *self._copied(now))
 
     def _gone(self, now: Mapping[Path, os.stat_result | None]) -> Iterator[FileChange]:
         for path in self.named:
-            was = self.before[path]
-            if was is None or now[path] is not None:
+            was = self.before.get(path)
+            if was is None or now.get(path, was) is not None:
                 continue
-            moved = (each for each in _places(path, self.named) if _is_same(was, now[each]))
-            new = next((each for each in moved if not _is_same(was, self.before[each])), None)
+            moved = (each for each in _places(path, self.named) if _is_same(was, now.get(each)))
+            new = next((each for each in moved if not _is_same(was, self.before.get(each, was))), None)
             if new is None:
                 yield FileChange("delete", str(path), kind=self.kinds[path])
             else:
@@ -59,12 +59,12 @@ class NamedFiles:
     def _copied(self, now: Mapping[Path, os.stat_result | None]) -> Iterator[FileChange]:
         originals: dict[Path, list[Path]] = {}
         for path in self.named:
-            was = self.before[path]
-            if was is None or not _is_same(was, now[path]):
+            was = self.before.get(path)
+            if was is None or not _is_same(was, now.get(path)):
                 continue
             for place in _places(path, self.named):
-                made = now[place]
-                if self.before[place] is None and made is not None and _is_copy(path, was, place, made):
+                made = now.get(place)
+                if self.before.get(place, was) is None and made is not None and _is_copy(path, was, place, made):
                     originals.setdefault(place, []).append(path)
         for place, found in originals.items():
             if len(found) == 1:  # else nobody knows of which it is the copy
@@ -86,9 +86,10 @@ def named_files(command: str, cwd: Path) -> NamedFiles | None:
         return None
     paths = dict.fromkeys(Path(os.path.normpath(cwd / word)) for word in words if _is_plain(word))
     named = tuple(paths)[:_MOST_NAMES]
-    every = dict.fromkeys(place for path in named for place in (path, *_places(path, named)))
-    before = {path: _status(path) for path in every}
-    return NamedFiles(named, before, {path: _kind(path, before[path]) for path in named})
+    there = _statuses(named)
+    places = dict.fromkeys(place for path in named if there.get(path) for place in _places(path, named))
+    before = {**_statuses(places), **there}
+    return NamedFiles(named, before, {path: _kind(path, before.get(path)) for path in named})
 
 
 def _is_plain(word: str) -> bool:
@@ -104,11 +105,17 @@ def _places(path: Path, named: tuple[Path, ...]) -> Iterator[Path]:
             yield other / path.name
 
 
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except (OSError, ValueError):
-        return None
+def _statuses(paths: Iterable[Path]) -> dict[Path, os.stat_result | None]:
+    """What is at each path: None where nothing is, left out where that cannot be found out."""
+    found: dict[Path, os.stat_result | None] = {}
+    for path in paths:
+        try:
+            found[path] = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            found[path] = None
+        except OSError:
+            pass  # in a folder that may not be looked into, for one
+    return found
 
 
 def _kind(path: Path, status: os.stat_result | None) -> FileKind | None:
@@ -118,6 +125,8 @@ def _kind(path: Path, status: os.stat_result | None) -> FileKind | None:
         return "directory"
     if stat.S_ISLNK(status.st_mode):
         return "symlink"
+    if not stat.S_ISREG(status.st_mode):
+        return None  # to open a pipe lets its writer go on, and to open a port resets what is at its other end
     try:
         with open_regular(path, follow=False) as file:
             return "binary" if b"\0" in file.read(_BEGINNING) else "text"
@@ -131,7 +140,8 @@ def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
 
 
 def _is_copy(path: Path, was: os.stat_result, place: Path, made: os.stat_result) -> bool:
-    if not all(stat.S_ISREG(status.st_mode) and status.st_size <= _LONGEST_COPY for status in (was, made)):
+    # Empty ones are all the same.
+    if not all(stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _LONGEST_COPY for status in (was, made)):
         return False
     try:
         return not os.path.samestat(was, made) and cmp(path, place, shallow=False)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -64,6 +67,9 @@ async def test_a_file_with_the_same_bytes_where_there_was_none_was_copied(worksp
     # two that it may be the copy of; and another name of the same file, which is none
     assert await changes(workspace, "cp a two; cmp b two") == []
     assert await changes(workspace, "ln a three; echo cp") == []
+    # nor is one without any
+    workspace.file("empty", "")
+    assert await changes(workspace, "touch fresh; rm -f absent; cat empty") == []
 
 
 async def test_nothing_is_told_of_what_was_not_seen_to_happen(workspace: Workspace) -> None:
@@ -107,3 +113,31 @@ def test_a_long_line_has_its_first_names_looked_up(tmp_path: Path) -> None:
     told = files.changes()
     assert told[:1] == (FileChange("delete", str(tmp_path / "0"), kind="text"),)
     assert len(told) == 31  # and the name of the program
+
+
+async def test_a_pipe_among_the_names_is_left_to_who_waits_for_its_reader(workspace: Workspace) -> None:
+    os.mkfifo(workspace.root / "pipe")
+    with subprocess.Popen(["sh", "-c", "echo said > pipe && echo done"], cwd=workspace.root, stdout=-1) as writer:
+        assert await changes(workspace, "echo rm pipe") == []
+        assert (workspace.root / "pipe").read_text() == "said\n"
+        assert writer.communicate(timeout=20)[0] == b"done\n"
+
+
+def test_what_cannot_be_looked_up_is_neither_gone_nor_new() -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from acp_agent.tools.named_files import named_files\n"
+        "os.chdir(sys.argv[1]); os.geteuid() or os.setuid(65534)  # root may look into any folder\n"
+        "for command, before, behind in (('rm shut/a', 0o700, 0), ('cp other new; cat shut/a a', 0, 0o700)):\n"
+        "    os.chmod('shut', before); files = named_files(command, Path('.').absolute())\n"
+        "    os.chmod('shut', behind); print(files.changes())\n"
+    )
+    with TemporaryDirectory() as folder:  # pytest's are root's alone
+        root = Path(folder)
+        (root / "shut").mkdir()
+        for path in (root / "shut" / "a", root / "a"):
+            path.write_text("same")
+        if os.geteuid() == 0:
+            for path in (root, *root.rglob("*")):
+                os.chown(path, 65534, 65534)
+        done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("()\n()\n", "")
