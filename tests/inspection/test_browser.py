@@ -86,7 +86,8 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
         # What is said of the parts is what is said of the whole.
         sums = await page.value(
             "[...document.querySelectorAll('#compaction-1 .side > section')].map((side) =>"
-            " [...side.querySelectorAll('h3, .block .chip')].map((one) => one.textContent.match(/([\\d,]+) tokens/)[1]))"
+            " [...side.querySelectorAll('h3, .block .chip')]"
+            ".map((one) => one.textContent.match(/([\\d,]+) tokens/)[1]))"
         )
         for whole, *parts in ([int(size.replace(",", "")) for size in side] for side in sums):
             assert whole == sum(parts)
