@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from anyio import to_thread
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from anyio import move_on_after, to_thread
 from pydantic import Field
 
 from acp_agent.conversation.closing import ENDED_BY_USER
@@ -17,10 +21,14 @@ from acp_agent.tools.paths import absolute, outside, require_directory, require_
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
 
+T = TypeVar("T")
+
 OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
 MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
+_LOOKING_SECONDS = 2.0
+"""For what becomes of named files, before and behind a command: a disk that hangs holds up neither it nor a cancel."""
 
 
 class _ShellArguments(Arguments):
@@ -77,15 +85,22 @@ class ShellTool:
             now = outside((cwd,), environment.roots, environment.private)
             require_same_place(cwd, asked_for, now, environment.cwd)
             require_directory(cwd, label)
-            files = await to_thread.run_sync(named_files, asked.command, cwd)
+            files = await _looked_up(partial(named_files, asked.command, cwd))
             result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
-            changes = () if files is None else await to_thread.run_sync(files.changes)
+            changes = () if files is None else await _looked_up(files.changes) or ()
             text, raw = _reported(result, timeout)
             view = CallView(title, "execute", raw_output=raw, changes=changes)
             return Outcome((Text(text),), view, is_error=result.exit_code != 0)
 
         access = Access("execute", asked_for, subject_of(asked.command, away=bool(asked_for)))
         return PreparedCall(CallView(title, "execute"), access, run)
+
+
+async def _looked_up(look: Callable[[], T]) -> T | None:
+    """What a look at the disk finds; None where the disk does not answer soon."""
+    with move_on_after(_LOOKING_SECONDS):
+        return await to_thread.run_sync(look, abandon_on_cancel=True)
+    return None
 
 
 def subject_of(command: str, *, away: bool = False) -> str:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import anyio
 import pytest
 
 from acp_agent.conversation.events import FileChange
@@ -121,6 +122,23 @@ async def test_a_pipe_among_the_names_is_left_to_who_waits_for_its_reader(worksp
         assert await changes(workspace, "echo rm pipe") == []
         assert (workspace.root / "pipe").read_text() == "said\n"
         assert writer.communicate(timeout=20)[0] == b"done\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+async def test_a_disk_that_does_not_answer_keeps_nobody_waiting_for_a_result(workspace: Workspace) -> None:
+    held = workspace.file("a", "same")
+    # Who opens a file that is leased waits until it is given back, here for longer than the test.
+    holder = (
+        "import fcntl, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); file = open(sys.argv[1], 'r+')\n"
+        "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder, str(held)], stdin=-1, stdout=-1) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with anyio.fail_after(25):
+            assert await changes(workspace, "printf same > new; echo cp a") == []
+        assert (workspace.root / "new").read_text() == "same"
+        process.communicate()
 
 
 def test_what_cannot_be_looked_up_is_neither_gone_nor_new() -> None:
