@@ -8,11 +8,14 @@ import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 
 import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 from websockets.asyncio.client import connect
+from websockets.sync.client import connect as connect_in_thread
 
 from acp_agent.server.web import listener
 from serve.hosting import Noted, hosted
@@ -95,6 +98,37 @@ async def test_a_client_that_answers_no_ping_is_given_up_and_one_that_does_is_no
         assert not begun[0].ended.is_set()
         await alive.send(json.dumps(GREETING))
         assert "result" in json.loads(await alive.recv())
+
+
+async def test_the_time_for_which_the_agent_is_stopped_itself_is_no_silence_of_its_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "PING_SECONDS", 0.5)
+    monkeypatch.setattr(listener, "SILENT_SECONDS", 1.5)
+    begun: list[Noted] = []
+    answers: list[str | bytes] = []
+    pinged, behind = Event(), Event()
+
+    def converse(address: str) -> None:
+        """In a thread: it answers pings all the time."""
+        with connect_in_thread(address) as client:
+            client.ping().wait(10)
+            pinged.set()
+            behind.wait(20)
+            client.send(json.dumps(GREETING))
+            answers.append(client.recv(10))
+
+    async with hosted(tmp_path, Noted.into(begun)) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, converse, f"ws://{http.base_url.netloc.decode()}/acp")
+        await anyio.to_thread.run_sync(pinged.wait, 10)
+        stop_for(2.5)
+        behind.set()
+    assert ["result" in json.loads(answer) for answer in answers] == [True]
+
+
+def stop_for(seconds: float) -> None:
+    """Nothing of the agent runs meanwhile, as where it is sent SIGSTOP, or its container is paused."""
+    Event().wait(seconds)
 
 
 async def test_a_client_that_neither_answers_pings_nor_reads_is_given_up_as_well(

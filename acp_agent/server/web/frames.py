@@ -10,6 +10,7 @@ RFC 6455, sections 5.5 (pings), 7.1.7 and 7.4 (failing, and its codes).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import anyio
@@ -125,13 +126,17 @@ class Frames(ws_stream.WSStream):
 
     async def _send_pings(self) -> None:
         while not self.closed:
-            with anyio.move_on_after(self.config.ping_seconds):
-                await self._send_wsproto_event(ws_stream.Ping())  # waits where the client does not read
-            with anyio.move_on_after(self.config.ping_seconds):
-                await self._over.wait()
+            await self._for_a_while(self._send_wsproto_event(ws_stream.Ping()))  # waits where the client does not read
+            await self._for_a_while(self._over.wait())
             silent = 0.0 if self._taking else anyio.current_time() - self._heard_at
             if silent >= self.config.silent_seconds and not self.closed and not self._failed:
                 await self._fail(VANISHED, f"No pong came for {self.config.silent_seconds:g} seconds.")
+
+    async def _for_a_while(self, work: Awaitable[object]) -> None:
+        """Until the next ping at most. What it takes beyond that, this process was stopped or too busy to hear."""
+        with anyio.move_on_after(self.config.ping_seconds) as scope:
+            await work
+        self._heard_at += max(0.0, anyio.current_time() - scope.deadline)
 
 
 def use_frames() -> None:
