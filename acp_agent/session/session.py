@@ -223,10 +223,13 @@ class Session:
     async def show_offers(self) -> None:
         """Send what may be chosen from: the slash commands. Editors forget them with every new, load and resume."""
         self.offered = True
+        # A turn that is quicker than the disk shows by itself how full the window is.
+        answered = bool(self.host.context.baseline)
         await self.host.recipes.show()
         if self.host.context.title is not None:
             await self.host.show(TitleUpdated(self.host.context.title))
-        await self.show_usage()
+        if answered:
+            await self.show_usage()
 
     async def show_usage(self) -> None:
         """Send how full the window is, where that is known: before the first answer there is nothing to tell."""
