@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from unicodedata import combining, normalize
 
 from acp_agent.compaction.provenance_denials import contradicts, denied
+from acp_agent.compaction.provenance_flags import Closed
 from acp_agent.compaction.provenance_source import Said, Source
 from acp_agent.compaction.provenance_words import (
     AGREED,
@@ -40,7 +41,7 @@ SUPPORTED = 0.6
 
 _BEFORE = 40
 """Characters before a claim that may turn it into none."""
-_SENTENCE_END = re.compile(r"[.!?](?=[\"”»)*_]{0,4}\s)")
+_SENTENCE_END = re.compile(r"[.!?][\"”»)*_]{0,4}(?=\s)")
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»")
 _NAMED = re.compile(r"`([^`\n]+)`|\b(\w*[a-z\d]_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\d[\d.,]*\d)\b")
@@ -63,15 +64,16 @@ class Claim:
     denies_asking: bool = False
 
 
-def claims(text: str, start: int, end: int) -> Iterator[Claim]:
+def claims(text: str, start: int, end: int, closed: Closed) -> Iterator[Claim]:
     """The sentences in a block of a summary that say what the user asked for, said, preferred or decided.
 
     "If the user asks" and "the user has not answered" claim nothing; what the rest of such a sentence says is one.
 
     :param text: the summary, its code marks left in.
     :param start: where the block begins; `end` likewise.
+    :param closed: of the same text: no sentence ends in its code, its links and its quotes.
     """
-    for first, last in _sentences(text, start, end):
+    for first, last in _sentences(text, start, end, closed):
         sentence = text[first:last]
         for language, pattern in PATTERNS.items():
             said = _claimed(sentence) if language == "en" else 0 if pattern.search(sentence) else None
@@ -128,9 +130,11 @@ def _claimed(sentence: str) -> int | None:
     return None
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _sentences(text: str, start: int, end: int, closed: Closed) -> Iterator[tuple[int, int]]:
     first = start
     for match in _SENTENCE_END.finditer(text, start, end):
+        if closed.has(match.end()):
+            continue
         if text[first : match.end()].strip():
             yield _stripped(text, first, match.end())
         first = match.end()

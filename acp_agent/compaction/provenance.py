@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator
 
 from acp_agent.compaction.claims import claims, is_supported
-from acp_agent.compaction.provenance_flags import Flag, FlagKind, Unmarked, mark, mend_request, unmark
+from acp_agent.compaction.provenance_flags import Closed, Flag, FlagKind, Unmarked, mark, mend_request, unmark
 from acp_agent.compaction.provenance_names import is_coded
 from acp_agent.compaction.provenance_pieces import CITATION, Layout, Piece, pieces
 from acp_agent.compaction.provenance_source import Source
@@ -80,11 +80,12 @@ class _Spans:
 
 def _unsupported(text: str, source: Source) -> Iterator[tuple[int, int, FlagKind]]:
     layout = Layout.of(text)
+    closed = Closed(text, layout)
     taken: list[tuple[int, int]] = []
     for block in layout.blocks:
         if block.kind != "text":
             continue
-        for claim in claims(text, block.start, block.end):
+        for claim in claims(text, block.start, block.end, closed):
             if not is_supported(claim, source):
                 taken.append((claim.start, claim.end))
                 yield claim.start, claim.end, "user_claim"

@@ -47,7 +47,7 @@ def vouched(summary: str) -> Vouched:
     for block in layout.blocks:
         if block.kind != "text":
             continue
-        for claim in claims(unmarked.text, block.start, block.end):
+        for claim in claims(unmarked.text, block.start, block.end, closed):
             start, end = unmarked.marked(claim.start, claim.end)
             # A mark is put behind the code or the link that a claim ends in.
             place, _, _ = closed.place(claim.end)

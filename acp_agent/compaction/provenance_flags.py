@@ -175,6 +175,11 @@ class Closed:
         self._spans = _merged(spans)
         self._fences = [block for block in layout.blocks if block.kind == "fence"]
 
+    def has(self, offset: int) -> bool:
+        """Whether an offset is inside one of them, fences aside."""
+        index = bisect_right(self._spans, offset, key=lambda span: span[0]) - 1
+        return index >= 0 and self._spans[index][0] < offset < self._spans[index][1]
+
     def place(self, end: int) -> tuple[int, str, str]:
         """The nearest place for a mark at or behind an offset, and what has to stand before and behind the mark."""
         text = self._text

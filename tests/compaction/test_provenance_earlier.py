@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.claims import claims
+from acp_agent.compaction.claims import Claim, claims, is_supported
 from acp_agent.compaction.framing import frame
 from acp_agent.compaction.provenance import Source, check, mark
 from acp_agent.compaction.provenance_earlier import vouched
-from acp_agent.compaction.provenance_flags import NO_MESSAGE, Unmarked
+from acp_agent.compaction.provenance_flags import NO_MESSAGE, Closed, Unmarked
 from acp_agent.compaction.provenance_pieces import Layout
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.verifying import instruction_files, source_of
@@ -107,31 +107,43 @@ WORDS = st.sampled_from(
 SUMMARIES = st.lists(WORDS, max_size=25).map("".join)
 
 
+def said_in(text: str) -> list[Claim]:
+    layout = Layout.of(text)
+    closed = Closed(text, layout)
+    texts = [block for block in layout.blocks if block.kind == "text"]
+    return [claim for block in texts for claim in claims(text, block.start, block.end, closed)]
+
+
 @given(SUMMARIES)
 @example("The user asked to drop `a b.\n\n`x")
 def test_no_claim_becomes_true_by_being_repeated(summary: str) -> None:
     nothing = Source.of([])
     flags = [flag.text for flag in check(summary, nothing) if flag.kind == "user_claim"]
     marked = mark(summary, check(summary, nothing))
-    unmarked = Unmarked.of(marked).text
-    said = [
-        claim.text
-        for block in Layout.of(unmarked).blocks
-        if block.kind == "text"
-        for claim in claims(unmarked, block.start, block.end)
-    ]
     assert vouched(marked).claims == ()
-    assert len(said) >= len(flags)
+    assert len(said_in(Unmarked.of(marked).text)) >= len(flags)
     again = [flag.text for flag in check(summary, after(marked)) if flag.kind == "user_claim"]
     assert again == [text for text in flags if text in again]
 
 
 @given(SUMMARIES)
+@example('The user asked to drop  4711 ?"')
+@example("The user asked to drop  4711 `. The user asked to drop `ghost_1`")
+@example("The user asked to drop port the cart 4711 . The user asked to drop  4711 ")
 def test_what_passed_its_check_passes_a_later_one_on_that_alone(summary: str) -> None:
     behind = Source.of([Entry(1, UserMessage("u1", (Text("port the cart, drop ghost_1 in a/b.py"),)))])
-    marked = mark(summary, check(summary, behind))
-    again = [flag.text for flag in check(summary, after(marked)) if flag.kind == "user_claim"]
-    assert again == [flag.text for flag in check(summary, behind) if flag.kind == "user_claim"]
+    found = check(summary, behind)
+    refused = {(flag.start, flag.end) for flag in found if flag.kind == "user_claim"}
+    said = said_in(summary)
+    passed = Source.of([], reported=[claim.text for claim in said if (claim.start, claim.end) not in refused])
+    # All words of what passed count, also those that only the rest of its sentence was behind.
+    still = [
+        summary[claim.start : claim.end]
+        for claim in said
+        if (claim.start, claim.end) in refused and not is_supported(claim, passed)
+    ]
+    again = check(summary, after(mark(summary, found)))
+    assert [flag.text for flag in again if flag.kind == "user_claim"] == still
 
 
 def test_instruction_files_are_told_from_all_else_in_a_system_prompt(tmp_path: Path) -> None:
