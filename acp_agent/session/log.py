@@ -81,6 +81,24 @@ class SessionLog:
                     self.context = self.context.apply(event)
         await self._tell()
 
+    async def change(self, event: Event) -> None:
+        """Add an event that changes a setting, behind whatever another process appends meanwhile. Not for a running
+        turn, which must not have the conversation changed below it.
+
+        :raises SessionNotFoundError: the session was deleted.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                while True:
+                    try:
+                        logged = await self._store.append(self._session_id, self.context.head, [event])
+                        break
+                    except SessionConflictError:
+                        await self._reload()
+                for one in logged:
+                    self.context = self.context.apply(one)
+        await self._tell()
+
     async def confirm(self) -> None:
         """Make sure that the session is still ours: before something is done that could not be logged afterwards.
 
@@ -114,10 +132,13 @@ class SessionLog:
         async with self._lock:
             record = await self._store.record(self._session_id)
             if record.head != self.context.head:
-                context = await self._store.context(self._session_id)
-                self._behind()
-                self.context = context
+                await self._reload()
         await self._tell()
+
+    async def _reload(self) -> None:
+        context = await self._store.context(self._session_id)
+        self._behind()
+        self.context = context
 
     def _behind(self) -> None:
         if self.caught_up is not None and self._untold is None:

@@ -286,7 +286,7 @@ class SessionManager:
             context = await services.store.context(session_id)
         log = SessionLog(services.store, session_id, context)
         if (additional := tuple(map(str, directories[1:]))) != context.additional_directories:
-            await log.append(DirectoriesChanged(additional))
+            await log.change(DirectoriesChanged(additional))
         if context.instructions != instructions.text and context.turn_from is None:
             await log.append(instructions)
         return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)

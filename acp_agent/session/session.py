@@ -196,23 +196,29 @@ class Session:
         if self._closed:
             raise SessionClosedError(self.session_id)
         async with self._changing:
-            if self._running is None:
-                await self.host.log.refresh()
-            await self.host.append(TitleChanged(title, "user"))
+            await self._catch_up()
+            await self._append(TitleChanged(title, "user"))
             await self.host.show(TitleUpdated(title))
 
     async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
         event = change_event(await self.options(), option_id, value, self.host.models.unusable)
         if event is not None:
-            # What somebody else appended, a running turn must learn from its own next append.
-            if self._running is None:
-                await self.host.log.refresh()
+            await self._catch_up()
             await self._change(event)
         return await self.options()
 
+    async def _catch_up(self) -> None:
+        # What somebody else appended, a running turn must learn from its own next append.
+        if self._running is None:
+            await self.host.log.refresh()
+
+    async def _append(self, event: Event) -> None:
+        # Another process may work on the session at this very moment: that fails a turn of ours, and no setting.
+        await (self.host.log.change if self._running is None else self.host.append)(event)
+
     async def _change(self, event: Event) -> None:
         mode = self.host.mode
-        await self.host.append(event)
+        await self._append(event)
         self.host.run.chosen(event)
         if self.host.mode != mode:
             await self.host.show(ModeUpdated(self.host.mode))

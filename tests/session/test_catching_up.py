@@ -7,7 +7,8 @@ from pathlib import Path
 import anyio
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ModeChanged
+from acp_agent.conversation.events import ModeChanged, TitleChanged, UserPrompted
+from acp_agent.conversation.messages import Text
 from acp_agent.session.log import SessionLog
 from support.stores import START, STORES, opened
 
@@ -69,3 +70,17 @@ async def test_what_an_editor_could_not_be_told_to_the_end_is_told_by_the_next_o
         log.caught_up = showing
         await log.refresh()
         assert told == [(first, "plan")]
+
+
+async def test_a_setting_is_changed_behind_what_another_process_says_at_that_moment(tmp_path: Path) -> None:
+    async with (
+        opened(lambda: STORES["sqlite"](tmp_path)) as ours,
+        opened(lambda: STORES["sqlite"](tmp_path)) as theirs,
+    ):
+        log = SessionLog(ours, "s", Context.from_log(await ours.create("s", "/shop", [], [START])))
+        prompted = UserPrompted("u1", (Text("Port the cart."),), sent=())
+        await theirs.append("s", log.context.head, [prompted, TitleChanged("Theirs")])
+        await log.change(TitleChanged("Ours", "user"))
+        assert log.context == Context.from_log([each async for each in theirs.events("s")])
+        assert log.context.title == "Ours"
+        assert log.context.turn_from is not None
