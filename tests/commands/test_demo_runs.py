@@ -19,7 +19,7 @@ import pytest
 from support.checkout import REPOSITORY
 from support.demo import SECONDS, Place, in_order, place, run_demo
 from support.models import model_server
-from support.processes import marked
+from support.processes import marked, outlive
 from support.replies import Reply, ToolCall
 
 READY = "No model is configured, so a script plays the model"
@@ -208,4 +208,6 @@ async def test_an_agent_that_dies_is_named_in_a_sentence(tmp_path: Path) -> None
         said = b"".join([piece async for piece in process.stderr]).decode()
 
     assert said == "acp-agent: The agent ended before it answered session/prompt.\n"
+    # What a killed agent leaves is ended by a process that notices its end.
+    assert not await outlive(marked(where.mark), 10)
     where.nothing_left()

@@ -144,7 +144,7 @@ async def test_a_command_that_is_stopped_may_put_things_in_order_first(tmp_path:
     listener = Listener()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            command = "trap 'echo tidied >&3; exit' TERM; exec 3>trace; echo ready; while true; do :; done"
+            command = "trap 'echo tidied >&3; exit' TERM; exec 3>trace; sleep 99 & echo ready; wait"
             tasks.start_soon(run, command, tmp_path, 60, listener)
             await listener.arrived.wait()
             tasks.cancel_scope.cancel()
