@@ -47,6 +47,23 @@ async def test_the_commands_come_after_the_response_of_new_load_and_resume(tmp_p
         ]
 
 
+async def test_a_turn_that_is_over_before_the_commands_are_out_tells_once_how_full_the_window_is(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, Reply("One."), Reply("Two.")) as it:
+        await it.prompt("One?")
+        recipes = it.home / "state" / "recipes"
+        recipes.mkdir(parents=True)
+        for number in range(400):  # which take longer to read than a turn
+            (recipes / f"own-{number}.md").write_text(f"---\ndescription: Number {number}\n---\n" + "Do it. " * 5_000)
+        heard = len(it.agent.lines)
+        session = await it.agent.new_session(it.folder)
+        await it.agent.prompt(session, "Two?", PATIENCE)
+        assert "own-399" in await commands_follow(it.agent, "session/new")
+        await it.agent.request("session/list", {})  # behind all that opening it sends
+        assert len(it.agent.updates(session, "usage_update", since=heard)) == 1
+
+
 async def test_load_replays_before_its_response_and_resume_replays_nothing(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("Hello.", thinking="Greet.")) as it:
         await it.prompt("Say hello")
