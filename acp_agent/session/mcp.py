@@ -221,7 +221,12 @@ class SessionMcp:
         return self._servers.all if self._servers is not None else ()
 
     def _server(self, name: str) -> SessionServer | None:
-        return next((server for server in self._all if name in (server.name, server.short)), None)
+        """Whom a mention means: who is called so, else whose commands are, in which all letters are small."""
+        called = (
+            {server.name: server for server in reversed(self._all)},
+            {server.short.lower(): server for server in self._all},
+        )
+        return called[0].get(name) or called[1].get(name.lower())
 
     def _changed(self) -> None:
         if self._tasks is not None:

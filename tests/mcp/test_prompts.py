@@ -91,6 +91,22 @@ async def test_a_resource_that_a_prompt_names_is_read_for_the_model(tmp_path: Pa
         assert len(it.server.calls) == 2
 
 
+async def test_a_mention_means_the_server_of_that_name_or_else_of_those_commands(tmp_path: Path) -> None:
+    def holding(name: str) -> dict[str, Any]:
+        note = {"uri": "note://one", "name": "One"}
+        return mcp_program(tmp_path, name, resources=[note], contents={"note://one": f"Of {name!r}."}).entry
+
+    names = ("a b", "a_b", "My Notes")
+    mentions = {"a_b": "Of 'a_b'.", "a_b-2": "Of 'a_b'.", "My_Notes": "Of 'My Notes'.", "my_notes": "Of 'My Notes'."}
+    replies = [Reply("Read.") for _ in mentions]
+    async with stage(tmp_path, *replies, mcp=[holding(name) for name in names]) as it:
+        for name in names:
+            await ready(it, name)
+        for number, (mention, read) in enumerate(mentions.items()):
+            await it.prompt(f"See @{mention}:note://one")
+            assert read in conversation(it.server.calls[number].body)[-1][1]
+
+
 async def test_a_prompt_and_a_resource_are_understood_wherever_in_a_prompt_they_stand(tmp_path: Path) -> None:
     recipe = "---\nname: mine\ndescription: Mine\n---\nMine: {{ instructions }}"
     server = mcp_program(
