@@ -27,7 +27,6 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.forms import LinkAnswer
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling, Elicitations
-from acp_agent.tools.mcp_lists import said
 from acp_agent.tools.mcp_offer import (
     Answer,
     ListName,
@@ -37,6 +36,7 @@ from acp_agent.tools.mcp_offer import (
     OfferedTool,
     PromptArgument,
     PromptMessage,
+    said,
 )
 from acp_agent.tools.mcp_stdio import ServerProcess
 from acp_agent.tools.mcp_transports import LOGIN, Seen, Streams, leaves_of, over_http, over_sse, over_stdio

@@ -17,8 +17,6 @@ from acp_agent.tools.mcp_offer import ListName
 from acp_agent.tools.text import one_line
 
 LIST_NAMES: tuple[ListName, ...] = ("tools", "prompts", "resources")
-_NAMED = 5
-"""Things that are left out are named up to this number."""
 
 
 def leave_out_odd(result: dict[str, Any], version: str) -> dict[ListName, list[str]]:
@@ -41,17 +39,6 @@ def leave_out_odd(result: dict[str, Any], version: str) -> dict[ListName, list[s
                 left_out.setdefault(name, []).append(_name_of(item, number))
         result[name] = kept
     return left_out
-
-
-def said(kind: ListName, names: list[str]) -> str:
-    """What was left out, as a clause for the user."""
-    quoted = ", ".join(repr(name) for name in names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    many = len(names) > 1
-    return (
-        f"its {kind if many else kind[:-1]} {quoted}{more} {'are' if many else 'is'} left out, because what it says of "
-        f"{'them' if many else 'it'} is not what the protocol says"
-    )
 
 
 def _is_sound(name: ListName, version: str, result: Mapping[str, Any]) -> bool:

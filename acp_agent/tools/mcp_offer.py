@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -9,6 +10,8 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.frozen import frozen
 
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
+_NAMED = 5
+"""Things that are left out are named up to this number."""
 
 
 @frozen
@@ -85,3 +88,20 @@ class PromptMessage:
 
     role: str
     content: JsonObject = field(default_factory=dict[str, JsonValue])
+
+
+def said(kind: ListName, names: Sequence[str], *, sound: bool = False) -> str:
+    """What was left out, as a clause for the user.
+
+    :param sound: of tools, that the protocol takes them, and no provider of models the names of their arguments.
+    """
+    quoted = ", ".join(repr(name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    many = len(names) > 1
+    it, its = ("them", "their") if many else ("it", "its")
+    why = (
+        f"providers of models do not take the names of {its} arguments"
+        if sound
+        else f"what it says of {it} is not what the protocol says"
+    )
+    return f"its {kind if many else kind[:-1]} {quoted}{more} {'are' if many else 'is'} left out, because {why}"

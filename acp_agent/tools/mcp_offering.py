@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
 
 from acp_agent.errors import ToolError, sentence
-from acp_agent.tools.mcp_offer import ListName, Offer
-from acp_agent.tools.mcp_tools import Callee, McpTool, tools_of
+from acp_agent.tools.mcp_offer import ListName, Offer, said
+from acp_agent.tools.mcp_tools import Callee, McpTool, is_usable, tools_of
 from acp_agent.tools.text import counted
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Offering:
         """
         self._stale = anyio.Event()
         offer = await connection.offer()
+        if unusable := list(dict.fromkeys(tool.name for tool in offer.tools if not is_usable(tool))):
+            offer = replace(offer, faults=(*offer.faults, said("tools", unusable, sound=True)))
         if offer == self.last:
             return
         for fault in (self._masked(fault) for fault in offer.faults if fault not in self.last.faults):
@@ -65,8 +68,6 @@ class Offering:
             await self._tell(sentence(ToolError(f"Of the MCP server {self._server.name!r}: {fault}")))
         self.last = offer
         self.tools = tools_of(self._server, self._short, offer.tools)
-        if left_out := len({tool.name for tool in offer.tools}) - len(self.tools):
-            _log.warning("%s of the MCP server %s left out: no model could call it", left_out, self._server.name)
 
     async def follow(self, connection: Connection, seconds: float, changed: Callable[[], None]) -> None:
         """Ask again whenever the server says that something has changed; does not end by itself.

@@ -106,7 +106,7 @@ def tools_of(server: Callee, short: str, offered: tuple[OfferedTool, ...]) -> tu
 
     :param short: the server's part of their names.
     """
-    usable = {tool.name: tool for tool in reversed(offered) if _is_usable(tool.input_schema)}
+    usable = {tool.name: tool for tool in reversed(offered) if is_usable(tool)}
     names = tool_names(short, (tool.name for tool in offered if tool.name in usable))
     return tuple(McpTool(server, name, usable[tool]) for tool, name in names.items())
 
@@ -119,6 +119,7 @@ def input_schema(schema: JsonObject) -> JsonObject:
     return {**kept, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
 
 
-def _is_usable(schema: JsonObject) -> bool:
-    properties = schema.get("properties")
+def is_usable(tool: OfferedTool) -> bool:
+    """Whether providers take the names of a tool's arguments."""
+    properties = tool.input_schema.get("properties")
     return not isinstance(properties, dict) or all(_PROPERTY.fullmatch(name) for name in properties)

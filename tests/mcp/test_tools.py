@@ -286,6 +286,17 @@ async def test_an_odd_tool_is_left_out_by_its_name_and_the_others_stay(tmp_path:
         assert "'note'" in await logged(it, "of the MCP server garden: its tools")
 
 
+async def test_a_tool_with_an_argument_that_no_provider_takes_is_left_out_by_its_name(tmp_path: Path) -> None:
+    odd = tool("odd", inputSchema={"type": "object", "properties": {"two words": {"type": "string"}}})
+    server = mcp_program(tmp_path, "garden", tools=[odd, tool("look")])
+    async with stage(tmp_path, Reply("Done."), mcp=[server.entry], editor=ZED_BETA) as it:
+        await ready(it, "garden")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert told(it, 0)[len(BUILT_IN) :] == ["mcp__garden__look"]
+        [notice] = it.agent.updates(kind="notice")
+        assert "its tool 'odd' is left out, because providers of models do not take the names of" in notice["title"]
+
+
 @pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
 async def test_a_list_that_a_server_refuses_costs_that_list_alone(tmp_path: Path, method: str) -> None:
     server = mcp_program(tmp_path, "garden", tools=[tool("look")], prompts=[], resources=[], refuses=[method])
