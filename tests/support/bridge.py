@@ -13,12 +13,16 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 from anyio.abc import TaskGroup
 from websockets.asyncio.client import connect
+
+sys.path.append(str(Path(__file__).parents[1]))
+from support.http2 import OneConnection
 
 LONGEST = 128 << 20
 
@@ -158,13 +162,12 @@ class OverHttp:
 
 async def over_http(url: str, headers: dict[str, str], *, second: bool) -> int:
     """With HTTP/2, or with 1.1."""
-    limits = httpx2.Limits(max_connections=None)
-    async with (
-        httpx2.AsyncClient(http1=not second, http2=second, headers=headers, timeout=None, limits=limits) as client,
-        anyio.create_task_group() as tasks,
-    ):
-        await OverHttp(client, url, tasks, "HTTP/2" if second else "HTTP/1.1").run()
-        tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        limits = httpx2.Limits(max_connections=None)
+        transport = OneConnection(tasks) if second else httpx2.AsyncHTTPTransport(limits=limits)
+        async with httpx2.AsyncClient(transport=transport, headers=headers, timeout=None) as client:
+            await OverHttp(client, url, tasks, "HTTP/2" if second else "HTTP/1.1").run()
+            tasks.cancel_scope.cancel()
     return 0
 
 
