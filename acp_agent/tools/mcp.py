@@ -29,7 +29,9 @@ from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling, Elicitations
 from acp_agent.tools.mcp_offer import (
     Answer,
+    HandshakeRefusedError,
     ListName,
+    NotTakenError,
     Offer,
     OfferedPrompt,
     OfferedResource,
@@ -39,7 +41,7 @@ from acp_agent.tools.mcp_offer import (
     said,
 )
 from acp_agent.tools.mcp_stdio import ServerProcess
-from acp_agent.tools.mcp_transports import LOGIN, Seen, Streams, leaves_of, over_http, over_sse, over_stdio
+from acp_agent.tools.mcp_transports import LOGIN, NOT_TAKEN, Seen, Streams, leaves_of, over_http, over_sse, over_stdio
 from mcp import Client, MCPError, types
 
 Mode: TypeAlias = Literal["legacy", "auto"]
@@ -67,10 +69,6 @@ _CHANGES: dict[type, ListName] = {
 
 # What it writes of failures is said by us as well, in words that hold neither URLs nor what a server has sent.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
-
-
-class HandshakeRefusedError(ToolError):
-    """The server answers, but not to this way of agreeing on a version."""
 
 
 class Connection:
@@ -196,7 +194,8 @@ class Connection:
         except MCPError as error:
             if self._seen.forgotten:
                 self.lost.set()
-            raise ToolError(await self._seen.why(error)) from error
+            kind = NotTakenError if error.error.data is NOT_TAKEN else ToolError
+            raise kind(await self._seen.why(error)) from error
         except Exception as error:
             raise ToolError(await self._seen.why(error)) from error
 
@@ -221,11 +220,9 @@ class Connection:
         for _ in range(_PAGES):
             try:
                 some, cursor = await page(cursor)
-            except MCPError as error:
-                if error.code == types.METHOD_NOT_FOUND:
+            except (MCPError, ValidationError) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     break
-                raise ToolError(await self._seen.why(error)) from error
-            except ValidationError as error:
                 raise ToolError(await self._seen.why(error)) from error
             found += some
             if not cursor:
@@ -273,8 +270,7 @@ async def connect(
     async def heard(message: IncomingMessage) -> None:
         if isinstance(message, types.ElicitCompleteNotification):
             await asked.completed(message.params.elicitation_id)
-        name = _CHANGES.get(type(message))
-        if name is not None:
+        if (name := _CHANGES.get(type(message))) is not None:
             changed(name)
 
     async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:

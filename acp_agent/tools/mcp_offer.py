@@ -7,11 +7,20 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
 _NAMED = 5
 """Things that are left out are named up to this number."""
+
+
+class HandshakeRefusedError(ToolError):
+    """The server answers, but not to this way of agreeing on a version."""
+
+
+class NotTakenError(ToolError):
+    """A server on the network does not know the session any more: it has done nothing of what it was asked."""
 
 
 @frozen

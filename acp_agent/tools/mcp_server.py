@@ -13,7 +13,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -27,7 +27,7 @@ from acp_agent.logfile import log_failure
 from acp_agent.masking.texts import mask
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
-from acp_agent.tools.mcp_offer import Answer, PromptMessage
+from acp_agent.tools.mcp_offer import Answer, HandshakeRefusedError, NotTakenError, PromptMessage
 from acp_agent.tools.mcp_offering import Offering
 from acp_agent.tools.mcp_stdio import server_environment, server_process
 from acp_agent.tools.mcp_variables import secrets, with_values
@@ -36,6 +36,7 @@ from acp_agent.tools.text import digest, one_line
 if TYPE_CHECKING:
     from acp_agent.tools.mcp import Connection, Mode
 
+T = TypeVar("T")
 State: TypeAlias = Literal["starting", "ready", "restarting", "failed", "closed"]
 
 START_SECONDS = 60.0
@@ -69,6 +70,10 @@ class Place:
     elicits: bool = False
     channel: McpChannel | None = None
     start_seconds: float = START_SECONDS
+
+
+class _EndedError(ToolError):
+    """The server is gone, and nobody knows what it has done before."""
 
 
 class SessionServer:
@@ -156,16 +161,14 @@ class SessionServer:
         self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
     ) -> Answer:
         """Call a tool; see `Callee`."""
-        connection: Connection | None = None
+        seconds = self._server.timeout
         try:
-            connection = await self._there()
-            return await connection.call(tool, arguments, self._server.timeout, report, calling)
+            return await self._asked(lambda there: there.call(tool, arguments, seconds, report, calling))
+        except _EndedError as error:
+            raise self._error(
+                f"ended during this call, which may or may not have been done: {error}", "It is being started again."
+            ) from error
         except ToolError as error:
-            if connection is not None and (connection.lost.is_set() or self._connection is not connection):
-                raise self._error(
-                    f"ended during this call, which may or may not have been done: {error}",
-                    "It is being started again.",
-                ) from error
             raise self._error(f"has not answered this call: {error}") from error
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
@@ -174,7 +177,7 @@ class SessionServer:
         :raises ToolError: it cannot be; says why.
         """
         try:
-            return await (await self._there()).prompt(name, arguments)
+            return await self._asked(lambda there: there.prompt(name, arguments))
         except ToolError as error:
             raise self._error(f"has not made the prompt {name!r}: {error}") from error
 
@@ -184,9 +187,26 @@ class SessionServer:
         :raises ToolError: it cannot be; says why.
         """
         try:
-            return await (await self._there()).read(uri)
+            return await self._asked(lambda there: there.read(uri))
         except ToolError as error:
             raise self._error(f"has not given {one_line(uri)}: {error}") from error
+
+    async def _asked(self, ask: Callable[[Connection], Awaitable[T]], *, again: bool = True) -> T:
+        """Ask; a second time where a server on the network has forgotten the session, and so has done nothing."""
+        connection = await self._there()
+        try:
+            return await ask(connection)
+        except NotTakenError:
+            if not again:
+                raise
+        except ToolError as error:
+            if connection.lost.is_set() or self._connection is not connection:
+                raise _EndedError(str(error)) from error
+            raise
+        with anyio.move_on_after(CALL_PATIENCE):
+            while self._connection is connection:
+                await self._turned.wait()
+        return await self._asked(ask, again=False)
 
     async def _there(self) -> Connection:
         with anyio.move_on_after(CALL_PATIENCE):
@@ -244,7 +264,7 @@ class SessionServer:
             try:
                 return await self._connected(from_here, self._mode)
             except ToolError as error:
-                if self._connection is not None or self._mode == "auto" or not _is_refusal(error):
+                if self._connection is not None or self._mode == "auto" or not isinstance(error, HandshakeRefusedError):
                     raise
                 self._mode = "auto"
                 return await self._connected(from_here, self._mode)
@@ -320,9 +340,3 @@ class SessionServer:
 @given_up_at_the_end()
 def _load() -> None:
     importlib.import_module("acp_agent.tools.mcp")
-
-
-def _is_refusal(error: ToolError) -> bool:
-    from acp_agent.tools.mcp import HandshakeRefusedError
-
-    return isinstance(error, HandshakeRefusedError)

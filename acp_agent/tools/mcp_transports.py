@@ -33,6 +33,8 @@ from mcp import MCPError, types
 
 LOGIN = (401, 403)
 """HTTP statuses of a server that wants to know who asks."""
+NOT_TAKEN = object()
+"""The data of an error of what was not taken, which no server can send."""
 Streams: TypeAlias = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
@@ -56,7 +58,7 @@ class Seen:
     :ivar version: of the protocol, once it is agreed on.
     :ivar left_out: names of what it lists and nobody could read.
     :ivar broken: why nothing more is heard, where no process tells by its end; empty where that is not so.
-    :ivar forgotten: a server on the network does not know the session any more.
+    :ivar forgotten: what a server on the network has not taken, by its id, since it does not know the session any more.
     :ivar lost: set when there is nobody at the other end any more. The transport alone tells: every code of an error is
         one that a server may answer a request with.
     """
@@ -65,22 +67,31 @@ class Seen:
         self.process = process
         self.status = 0
         self.broken = ""
-        self.forgotten = False
+        self.forgotten: set[object] = set()
         self.version = ""
         self.left_out: dict[ListName, list[str]] = {}
         self.lost = anyio.Event()
 
     def look(self, message: SessionMessage | Exception) -> None:
-        """Look at what has come before the SDK does, which takes a list as a whole or not at all."""
-        if isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse):
-            for name, names in leave_out_odd(message.message.result, self.version).items():
-                self.left_out.setdefault(name, []).extend(names)
+        """Look at what has come before the SDK does, which takes a list as a whole or not at all, and does not tell
+        which of the errors that it has one call end with mean that the call has not begun."""
+        if not isinstance(message, SessionMessage):
+            return
+        match message.message:
+            case types.JSONRPCResponse(result=result):
+                for name, names in leave_out_odd(result, self.version).items():
+                    self.left_out.setdefault(name, []).extend(names)
+            case types.JSONRPCError(id=identifier, error=error) if identifier in self.forgotten:
+                error.data = NOT_TAKEN
+            case _:
+                pass
 
     async def note(self, response: httpx2.Response) -> None:
         """Hear of an HTTP answer."""
         self.status = response.status_code
         request = response.request
-        self.forgotten |= self.status == 404 and request.method == "POST" and "mcp-session-id" in request.headers
+        if self.status == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+            self.forgotten.add(json.loads(request.content).get("id"))
 
     async def why(self, error: Exception) -> str:
         """A failure in words that hold no URL and no header; waits a moment for how a process ends that was lost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from support.http_server import Exchange, http_server
 from support.mcp import logged, ready, says, sdk_server, tool
 from support.replies import Reply, ToolCall
-from support.stage import results, stage
+from support.stage import conversation, results, stage
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
@@ -88,44 +88,62 @@ async def test_a_server_that_is_elsewhere_now_is_told_of_without_any_address(tmp
             assert not any(secret in log + text for secret in ("a-secret-key", "another-secret", "127.0.0.1"))
 
 
-async def test_a_server_that_has_forgotten_the_session_is_connected_to_again(tmp_path: Path) -> None:
+async def test_a_server_that_has_forgotten_the_session_is_connected_to_and_asked_again(tmp_path: Path) -> None:
     sessions: list[str] = []
-    forgotten = False
+    asked: list[str] = []
+    forgetting = {"work in session-0", "review in session-1"}
 
     async def serve(exchange: Exchange) -> None:
-        nonlocal forgotten
         body = exchange.request.body or {}
-        method = body.get("method")
-        if exchange.request.method != "POST":
-            await exchange.respond(405, "")
-        elif method == "initialize":
+        method, session = body.get("method"), exchange.request.headers.get("mcp-session-id", "")
+        if "id" not in body:
+            await exchange.respond(202 if exchange.request.method == "POST" else 405, "")
+            return
+        name = (body.get("params") or {}).get("name")
+        if name:
+            asked.append(f"{name} in {session}")
+        gone: dict[str, Any] = {"code": -32001, "message": "Session not found"}
+        if name == "never" or f"{name} in {session}" in forgetting:
+            await exchange.respond(404, {"jsonrpc": "2.0", "id": None, "error": gone})
+            return
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": body["id"]}
+        headers: dict[str, str] = {}
+        if method == "initialize":
             sessions.append(f"session-{len(sessions)}")
+            headers["mcp-session-id"] = sessions[-1]
+            version, able = body["params"]["protocolVersion"], {"tools": {}, "prompts": {}}
             info = {"name": "web", "version": "1"}
-            version = body["params"]["protocolVersion"]
-            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
-            answer = {"jsonrpc": "2.0", "id": body["id"], "result": result}
-            await exchange.respond(200, answer, {"mcp-session-id": sessions[-1]})
-        elif "id" not in body:
-            await exchange.respond(202, "")
-        elif method == "tools/call" and body["params"]["name"] == "refuse":
-            error = {"code": -32000, "message": "Session terminated"}
-            await exchange.respond(200, {"jsonrpc": "2.0", "id": body["id"], "error": error})
-        elif method == "tools/call" and not forgotten:
-            forgotten = True
-            await exchange.respond(404, "who?")
+            answer["result"] = {"protocolVersion": version, "capabilities": able, "serverInfo": info}
+        elif name == "refuse":
+            answer["error"] = gone
+        elif name == "review":
+            answer["result"] = {"messages": [{"role": "user", "content": {"type": "text", "text": "Review it."}}]}
+        elif name:
+            answer["result"] = says("Worked.")
         else:
-            result = says("Worked.") if method == "tools/call" else {"tools": [tool("work"), tool("refuse")]}
-            await exchange.respond(200, {"jsonrpc": "2.0", "id": body["id"], "result": result})
+            tools = [tool("work"), tool("refuse"), tool("never")]
+            answer["result"] = {"tools": tools, "prompts": [{"name": "review"}]}
+        await exchange.respond(200, answer, headers)
 
-    work, refuse = ToolCall("mcp__web__work"), ToolCall("mcp__web__refuse")
-    replies = (*(Reply(tool_calls=[call]) for call in (work, work, refuse)), Reply("Done."))
+    work, refuse, never = (ToolCall(f"mcp__web__{name}") for name in ("work", "refuse", "never"))
+    replies = (*(Reply(tool_calls=[call]) for call in (work, refuse, work)), Reply("Done."), Reply("Reviewed."))
     async with http_server(serve) as url:
         entry = {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []}
-        async with stage(tmp_path, *replies, mcp=[entry], mode="full-access") as it:
+        more = (Reply(tool_calls=[never]), Reply("Done."))
+        async with stage(tmp_path, *replies, *more, mcp=[entry], mode="full-access") as it:
             await ready(it, "web")
             await it.prompt()
-            assert "ended during this call" in results(it.server.calls[1].body)[0].text
-            assert results(it.server.calls[2].body)[0].text == "Worked."
-            # What it answers itself ends nothing, whatever its code and its words are.
-            assert "has not answered this call: Session terminated" in results(it.server.calls[3].body)[0].text
-            assert sessions == ["session-0", "session-1"]
+            first, refused, last = (results(call.body)[0].text for call in it.server.calls[1:4])
+            assert (first, last) == ("Worked.", "Worked.")
+            # What it answers itself is no reason to ask again, whatever its code and its words are.
+            assert "has not answered this call: Session not found" in refused
+            await it.prompt("/mcp:web:review")
+            assert "Review it." in conversation(it.server.calls[4].body)[-1][1]
+            # One that never knows the session is asked twice.
+            await it.prompt()
+            assert "has not answered this call: Session not found" in results(it.server.calls[6].body)[0].text
+    assert asked == [
+        "work in session-0", "work in session-1", "refuse in session-1", "work in session-1",
+        "review in session-1", "review in session-2",
+        "never in session-2", "never in session-3",
+    ]  # fmt: skip
