@@ -16,6 +16,7 @@ from acp_agent.conversation.messages import (
     AssistantPart,
     Audio,
     CompactedBlock,
+    Data,
     Image,
     Message,
     Resource,
@@ -27,7 +28,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
-from acp_agent.llm.attached import is_picture
+from acp_agent.llm.attached import is_picture, sound_of
 from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
@@ -184,10 +185,15 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
 def _bytes(part: UserPart | AssistantPart) -> int:
     match part:
         case Image():
-            return min(data_length(part.data), LARGEST_IMAGE)
+            return _picture_bytes(part.data)
         case Audio():
             return data_length(part.data)
         case Resource():
+            if part.blob is not None and is_picture(part):
+                return _picture_bytes(part.blob)
+            if isinstance(part.blob, Stored) and sound_of(part) is None:
+                # Bytes that are no text are named and not sent.
+                return part.blob.size if part.blob.text else 0
             return data_length(part.blob) + _utf8(part.text or "")
         case ToolCall():
             return _utf8(part.invalid or json.dumps(part.arguments, ensure_ascii=False))
@@ -199,6 +205,10 @@ def _bytes(part: UserPart | AssistantPart) -> int:
             return _utf8(part.uri)
         case _:
             assert_never(part)
+
+
+def _picture_bytes(data: Data) -> int:
+    return min(data_length(data), LARGEST_IMAGE)
 
 
 def _utf8(text: str) -> int:

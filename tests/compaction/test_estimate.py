@@ -23,6 +23,7 @@ from acp_agent.conversation.messages import (
     Message,
     Resource,
     ResourceLink,
+    Stored,
     Text,
     Thinking,
     ToolCall,
@@ -125,6 +126,15 @@ def test_images_count_wherever_they_stand() -> None:
     assert count_images(messages) == 3
     assert estimate_messages(messages) > 3 * 1_600
     assert request_bytes([UserMessage("m", (Image("x" * 5_000, "image/png"), Text("ä" * 10)))]) == 5_020
+
+
+def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
+    def file(kind: str | None, *, text: bool = False) -> Message:
+        return UserMessage("m", (Resource("file:///a", blob=Stored("a" * 64, 30_000_000, text), mime_type=kind),))
+
+    binary, text, sound, picture = file("application/zip"), file(None, text=True), file("audio/wav"), file("image/png")
+    assert [request_bytes([each]) for each in (binary, text, sound)] == [0, 30_000_000, 40_000_000]
+    assert request_bytes([picture]) < 10_000_000  # it is scaled before it is sent
 
 
 def test_the_count_from_before_a_compaction_is_void() -> None:
