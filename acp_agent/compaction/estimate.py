@@ -7,7 +7,7 @@ counted yet; wherever a provider's count exists, it wins, and it calibrates the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from acp_agent.conversation.context import Context
@@ -146,9 +146,13 @@ def count_images(messages: Iterable[Message]) -> int:
     return sum(is_picture(part) for message in messages for part in message.parts)
 
 
-def request_bytes(messages: Iterable[Message]) -> int:
-    """Bytes that these messages take in a request, about: their texts and data, without quoting."""
-    return sum(_bytes(part) for message in messages for part in message.parts)
+def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = None) -> int:
+    """Bytes that these messages take in a request, about: their texts and data, without quoting.
+
+    :param sent: characters of base64 that stored images take as they are sent, by their SHA-256. Those that are not in
+        it are taken for as large as they are stored.
+    """
+    return sum(_bytes(part, sent or {}) for message in messages for part in message.parts)
 
 
 def estimate_part(part: UserPart | AssistantPart) -> int:
@@ -182,15 +186,15 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             assert_never(part)
 
 
-def _bytes(part: UserPart | AssistantPart) -> int:
+def _bytes(part: UserPart | AssistantPart, sent: Mapping[str, int]) -> int:
     match part:
         case Image():
-            return _picture_bytes(part.data)
+            return _picture_bytes(part.data, sent)
         case Audio():
             return data_length(part.data)
         case Resource():
             if part.blob is not None and is_picture(part):
-                return _picture_bytes(part.blob)
+                return _picture_bytes(part.blob, sent)
             if isinstance(part.blob, Stored) and sound_of(part) is None:
                 # Bytes that are no text are named and not sent.
                 return part.blob.size if part.blob.text else 0
@@ -207,8 +211,9 @@ def _bytes(part: UserPart | AssistantPart) -> int:
             assert_never(part)
 
 
-def _picture_bytes(data: Data) -> int:
-    return min(data_length(data), LARGEST_IMAGE)
+def _picture_bytes(data: Data, sent: Mapping[str, int]) -> int:
+    known = sent.get(data.sha256) if isinstance(data, Stored) else None
+    return min(data_length(data), LARGEST_IMAGE) if known is None else known
 
 
 def _utf8(text: str) -> int:

@@ -27,7 +27,6 @@ from acp_agent.compaction.fitting import (
 from acp_agent.compaction.shortening import apply_rewrites
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
-from acp_agent.compaction.triggers import Limits
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import UserMessage
 from acp_agent.errors import (
@@ -205,7 +204,7 @@ def _accepted(task: Task, draft: Draft, name: str, after_failure: bool) -> Compa
     :raises CompactionError: it may not; says why.
     """
     state, policy = task.state, task.policy
-    limits = Limits(policy.max_images, policy.max_bytes)
+    limits = policy.limits
     if draft.cut is not None and limits.exceeded(state.request.messages):
         from acp_agent.compaction.strategies.deterministic import fewer_images
 

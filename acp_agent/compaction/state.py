@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
+from acp_agent.compaction.triggers import Limits
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import Pinned, PlanEntry, Receipt, Rewritten
 from acp_agent.conversation.memory import Ledger, Memory
@@ -179,6 +180,7 @@ class CompactionPolicy:
     :ivar written: a summary that is there already, so that no model is asked for one.
     :ivar max_images: images that a request may hold; None where there is no limit.
     :ivar max_bytes: bytes that a request may hold.
+    :ivar sent: see `request_bytes`.
     """
 
     prompt: str
@@ -196,6 +198,12 @@ class CompactionPolicy:
     written: str | None = None
     max_images: int | None = None
     max_bytes: int | None = None
+    sent: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def limits(self) -> Limits:
+        """What a request may hold besides tokens."""
+        return Limits(self.max_images, self.max_bytes, self.sent)
 
     def tail_tokens(self, budget: TokenBudget) -> int:
         """Tokens of the tail."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
@@ -28,16 +29,20 @@ Pressure: TypeAlias = Literal["none", "prepare", "threshold", "request_size", "f
 
 @frozen
 class Limits:
-    """What a request to a model may hold besides tokens; None where there is no limit."""
+    """What a request to a model may hold besides tokens; None where there is no limit.
+
+    :ivar sent: see `request_bytes`.
+    """
 
     max_images: int | None
     max_bytes: int | None
+    sent: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def exceeded(self, messages: Sequence[Message]) -> bool:
         """Whether these messages come close to one of the limits."""
         if self.max_images is not None and count_images(messages) > self.max_images * LIMIT_SHARE:
             return True
-        return self.max_bytes is not None and request_bytes(messages) > self.max_bytes * LIMIT_SHARE
+        return self.max_bytes is not None and request_bytes(messages, self.sent) > self.max_bytes * LIMIT_SHARE
 
 
 def pressure(

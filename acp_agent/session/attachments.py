@@ -71,6 +71,7 @@ class Attachments:
         self._session_id = session_id
         self._ready: OrderedDict[_Key, _Sent] = OrderedDict()
         self._making: dict[_Key, _Making] = {}
+        self._lengths: dict[_Key, int] = {}
         self._fine: set[_Key] = set()
         self._refused: set[Hashable] = set()
         self._tasks: TaskGroup | None = None
@@ -116,6 +117,16 @@ class Attachments:
         if all(new is old for new, old in zip(messages, request.messages, strict=True)):
             return request
         return replace(request, messages=tuple(messages))
+
+    async def lengths(self, messages: Iterable[Message], profile: ModelProfile) -> dict[str, int]:
+        """Characters that the stored images of messages take as they are sent, by their SHA-256."""
+        lengths: dict[str, int] = {}
+        for message in messages:
+            for part in () if isinstance(message, AssistantMessage) else message.parts:
+                picture = picture_of(part)
+                if picture is not None and isinstance(picture.data, Stored):
+                    lengths[picture.data.sha256] = await self._length(picture, profile)
+        return lengths
 
     def answered(self, request: ModelRequest, profile: ModelProfile) -> None:
         """See `Resolver.answered`."""
@@ -191,6 +202,14 @@ class Attachments:
         self._ready.move_to_end(key)
         return sent
 
+    async def _length(self, picture: Image, profile: ModelProfile) -> int:
+        key = _key(picture, profile)
+        if not profile.images or key in self._refused:
+            return 0  # a line stands in its place
+        if key not in self._lengths:
+            await self._sent(picture, profile)
+        return self._lengths.get(key, 0)
+
     async def _begin(self, key: _Key, content: str) -> None:
         if key in self._making:  # somebody else has, meanwhile
             return
@@ -215,6 +234,7 @@ class Attachments:
 
     def _keep(self, key: _Key, sent: _Sent) -> None:
         self._ready[key] = sent
+        self._lengths[key] = len(sent[0]) if isinstance(sent, tuple) else 0
         size = sum(len(each[0]) for each in self._ready.values())
         while size > CACHED and len(self._ready) > 1:
             size -= len(self._ready.popitem(last=False)[1][0])

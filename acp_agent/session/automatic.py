@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.triggers import OUT_OF_ROOM, Limits, Pressure, pressure
+from acp_agent.compaction.triggers import OUT_OF_ROOM, Pressure, pressure
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
@@ -99,13 +99,13 @@ class AutoCompaction:
         self._no_room, self._used = None, budget.used
         opened, self._new_turn = self._new_turn, False
         last, self._last = self._last, active
-        level = self._level = self._pressure(active, budget, settings)
+        level = self._level = await self._pressure(active, budget, settings)
         waits = level in _MUST or (
             level == "threshold" and (settings.prepare is None or budget.utilisation >= OUT_OF_ROOM)
         )
         if await self._use_prepared(level, active, last, opened=opened, waits=waits):
             # What came since may be too much for all that, and the model one with a smaller window.
-            level = self._level = self._pressure(active, await self._host.requests.filled(active), settings)
+            level = self._level = await self._pressure(active, await self._host.requests.filled(active), settings)
             if level not in _MUST:
                 return
         if level == "prepare" and not self._put_off.holds(budget.used):
@@ -180,14 +180,10 @@ class AutoCompaction:
 
     # --- when ---
 
-    def _pressure(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> Pressure:
-        level = pressure(
-            budget,
-            self._host.context.messages,
-            Limits(active.max_images, active.max_bytes),
-            threshold=settings.threshold,
-            prepare=settings.prepare,
-        )
+    async def _pressure(self, active: ActiveModel, budget: TokenBudget, settings: CompactionSettings) -> Pressure:
+        messages = self._host.context.messages
+        limits = await self._host.requests.limits(active, messages)
+        level = pressure(budget, messages, limits, threshold=settings.threshold, prepare=settings.prepare)
         if level == "full" or (settings.auto and (level == "request_size" or not self._host.context.restored)):
             return level
         return "none"

@@ -114,6 +114,7 @@ class Orders:
             # What was refused is taken to fill the window. The window gives way and not the count, which bytes say
             # nothing about: what is told of sizes, and what the new context is taken for, stays true.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
+        sent = (await host.requests.limits(active, request.messages)).sent
         policy = CompactionPolicy(
             prompt=prompt,
             strategy=said.strategy or options.strategy or "summary",
@@ -127,7 +128,8 @@ class Orders:
             must_fit=wanted.must_fit,
             # A provider may take less than is known of it.
             max_images=count_images(request.messages) - 1 if refused == "images" else active.max_images,
-            max_bytes=request_bytes(request.messages) - 1 if refused == "bytes" else active.max_bytes,
+            max_bytes=request_bytes(request.messages, sent) - 1 if refused == "bytes" else active.max_bytes,
+            sent=sent,
             target=said.target or options.target or DEFAULT_TARGET,
         )
         call: ModelCall = active.provider.stream
@@ -204,4 +206,4 @@ def _smaller(one: int | None, other: int | None) -> int | None:
 
 
 def _terms(policy: CompactionPolicy) -> CompactionPolicy:
-    return replace(policy, by_hand=True, must_fit=False, steps=None, max_images=None, max_bytes=None)
+    return replace(policy, by_hand=True, must_fit=False, steps=None, max_images=None, max_bytes=None, sent={})

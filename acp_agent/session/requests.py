@@ -5,13 +5,15 @@ Does not send it, and decides nothing about compactions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
-from acp_agent.compaction.triggers import SURE_SHARE
+from acp_agent.compaction.triggers import SURE_SHARE, Limits
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.messages import AssistantMessage
+from acp_agent.conversation.messages import AssistantMessage, Message
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from acp_agent.session.models import ActiveModel
@@ -102,6 +104,16 @@ class SessionRequests:
         if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
             used = await active.provider.count_tokens(self.request(active)) or used
         return active.budget.filled(used, self.prefix_tokens())
+
+    async def limits(self, active: ActiveModel, messages: Sequence[Message]) -> Limits:
+        """What a request to this model may hold besides tokens, by what its images take as they are sent.
+
+        :param messages: those of the request.
+        """
+        limits = Limits(active.max_images, active.max_bytes)
+        if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
+            return limits
+        return replace(limits, sent=await self._host.attachments.lengths(messages, active.profile))
 
     def used(self, active: ActiveModel, context: Context | None = None) -> int:
         """Tokens of the next request, by the model's last count and our estimate of what came since.

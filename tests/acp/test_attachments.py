@@ -17,7 +17,7 @@ from support.client import AgentError
 from support.editors import TOAD, ZED_BETA
 from support.models import DialectName
 from support.pictures import BROKEN, encoded, png
-from support.replies import Reply, ToolCall
+from support.replies import Reply, ToolCall, Usage
 from support.stage import Stage, conversation, stage
 from support.stored import damage_texts
 from support.terminal import run_command
@@ -189,6 +189,22 @@ async def test_an_image_is_scaled_to_what_the_model_takes_and_shown_again_as_it_
         broken = {**image, "data": base64.b64encode(b"II*\0" + bytes(500)).decode()}
         with pytest.raises(AgentError, match="it is damaged"):
             await it.prompt([broken])
+
+
+async def test_images_count_with_what_is_sent_of_them_and_not_with_what_is_stored(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image")
+    photos = [{**IMAGE, "data": encoded(png(1_400, 1_400, seed=seed))} for seed in range(3)]
+    assert sum(len(photo["data"]) for photo in photos) > 20_000_000  # which the model takes in one request
+    replies = [Reply(word, usage=Usage(6_000, 10)) for word in ("Three.", "Sure.", "Yes.")]
+    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
+        await it.prompt([text("How many?"), *photos])
+        await it.prompt("Sure?")
+        async with it.restarted() as later:
+            await later.agent.resume(it.session, it.folder)
+            await later.prompt("Really?")
+            for agent in (it.agent, later.agent):
+                assert agent.updates(kind="compaction_update") == []
+        assert [str(call.body).count("'input_image'") for call in it.server.calls] == [3, 3, 3]
 
 
 @pytest.mark.parametrize("kind", BROKEN)

@@ -11,7 +11,7 @@ from acp_agent.compaction.masking import mask_images, plan_mask
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.compaction.triggers import LIMIT_SHARE, Limits
+from acp_agent.compaction.triggers import LIMIT_SHARE
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import ToolResult
 
@@ -121,20 +121,20 @@ def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: 
     """
     messages = [entry.message for entry in entries]
     images = count_images(messages)
-    if not images or not Limits(policy.max_images, policy.max_bytes).exceeded(messages):
+    if not images or not policy.limits.exceeded(messages):
         return ()
     most = images
     if policy.max_images is not None and images > policy.max_images * LIMIT_SHARE:
         most = policy.max_images // 2
     rewrites = mask_images(entries, most, recall_hint=recall)
-    if policy.max_bytes is None or request_bytes(messages) <= policy.max_bytes * LIMIT_SHARE:
+    if policy.max_bytes is None or request_bytes(messages, policy.sent) <= policy.max_bytes * LIMIT_SHARE:
         return rewrites
     # Images are what makes a request large; the newest are worth most.
-    while most and _bytes_after(entries, rewrites) > policy.max_bytes // 2:
+    while most and _bytes_after(entries, rewrites, policy) > policy.max_bytes // 2:
         most //= 2
         rewrites = mask_images(entries, most, recall_hint=recall)
     return rewrites
 
 
-def _bytes_after(entries: Sequence[Entry], rewrites: tuple[Rewrite, ...]) -> int:
-    return request_bytes(entry.message for entry in apply_rewrites(entries, rewrites))
+def _bytes_after(entries: Sequence[Entry], rewrites: tuple[Rewrite, ...], policy: CompactionPolicy) -> int:
+    return request_bytes((entry.message for entry in apply_rewrites(entries, rewrites)), policy.sent)
