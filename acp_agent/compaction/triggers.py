@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.estimate import count_images, request_bytes
-from acp_agent.conversation.messages import AssistantMessage, Message
+from acp_agent.conversation.messages import AssistantMessage, Message, UserMessage
 from acp_agent.frozen import frozen
 
 OUT_OF_ROOM = 0.95
@@ -39,10 +39,23 @@ class Limits:
     sent: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def exceeded(self, messages: Sequence[Message]) -> bool:
-        """Whether these messages come close to one of the limits."""
-        if self.max_images is not None and count_images(messages) > self.max_images * LIMIT_SHARE:
+        """Whether these messages come close to one of the limits. What has come since the newest prompt may have as
+        many images as the model takes: there are no older ones that could give way."""
+        images = count_images(messages)
+        share = LIMIT_SHARE if images > count_images(since_prompt(messages)) else 1
+        if self.max_images is not None and images > self.max_images * share:
             return True
         return self.max_bytes is not None and request_bytes(messages, self.sent) > self.max_bytes * LIMIT_SHARE
+
+
+def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
+    """The newest prompt, with what stands beside it and behind it."""
+    at = len(messages)
+    while at and not isinstance(messages[at - 1], UserMessage):
+        at -= 1
+    while at and isinstance(messages[at - 1], UserMessage):
+        at -= 1
+    return messages[at:]
 
 
 def pressure(

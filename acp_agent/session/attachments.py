@@ -18,6 +18,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from acp_agent.compaction.triggers import LIMIT_SHARE
 from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
 from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.conversation.messages import (
@@ -31,6 +32,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
     UserPart,
+    data_length,
 )
 from acp_agent.errors import InvalidParamsError
 from acp_agent.llm.attached import audio_format, is_picture, picture_of, sound_of
@@ -89,11 +91,12 @@ class Attachments:
         :param model: its name, for the message.
         :raises InvalidParamsError: says what, why, and what to do.
         """
-        pictures = 0
+        pictures = size = 0
         for part in parts:
             sound = sound_of(part)
             if sound is not None:
                 await _check_sound(sound, profile, model)
+                size += data_length(sound.data)
             picture = picture_of(part)
             if picture is None or not profile.images:
                 continue
@@ -105,10 +108,17 @@ class Attachments:
                     f"{name} cannot be sent to {model}: {sent}. Nothing was sent; make it smaller or of another type, "
                     "or leave it out, and prompt again."
                 )
+            size += len(sent[0])
         if pictures > profile.max_images:
             raise InvalidParamsError(
                 f"The prompt has {pictures} images, and {model} takes {profile.max_images} in one request. Nothing was "
                 "sent; leave some out, and prompt again."
+            )
+        most = profile.max_request_bytes * LIMIT_SHARE
+        if size > most:
+            raise InvalidParamsError(
+                f"The images and sounds of the prompt take {size / 1e6:.3g} MB as they are sent, and {model} takes "
+                f"{most / 1e6:.3g} MB in one request. Nothing was sent; leave some out, and prompt again."
             )
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:

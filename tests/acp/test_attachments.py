@@ -163,6 +163,32 @@ async def test_more_images_than_the_model_takes_at_once_are_refused(tmp_path: Pa
         assert it.server.calls == []
 
 
+async def test_as_many_images_as_the_model_takes_are_sent_in_one_prompt_and_older_ones_give_way(tmp_path: Path) -> None:
+    images = [{**IMAGE, "data": encoded(png(2, 2, seed=seed))} for seed in range(24)]
+    replies = [Reply(word, usage=Usage(6_000, 10)) for word in ("Four.", "Twenty.", "Yes.")]
+    async with stage(tmp_path, *replies, editor=ZED_BETA, dialect="chat", config={}) as it:
+        await it.prompt(images[:4])
+        await it.prompt([*images[4:], text("How many?")])
+        await it.prompt("Sure?")
+        sent = [[image["data"] in str(call.body) for image in images] for call in it.server.calls]
+        assert sent[0] == [True] * 4 + [False] * 20
+        assert sent[1] == [False] * 4 + [True] * 20
+        assert 0 < sum(sent[2]) < 20
+        assert sent[2][-1]
+
+
+async def test_more_bytes_of_images_than_the_model_takes_at_once_are_refused(tmp_path: Path) -> None:
+    # As large as one may be, so that each is sent as it is.
+    images = [{**IMAGE, "data": encoded(png(1_000, 1_200, seed=seed))} for seed in range(4)]
+    async with stage(tmp_path, dialect="chat", config={}) as it:
+        with pytest.raises(
+            AgentError, match=r"take 19\.2 MB as they are sent, and .* takes 18 MB in one request"
+        ) as error:
+            await it.prompt(images)
+        assert error.value.code == -32602
+        assert it.server.calls == []
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 async def test_an_image_is_scaled_to_what_the_model_takes_and_shown_again_as_it_was(
     tmp_path: Path, dialect: DialectName

@@ -44,11 +44,21 @@ def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: fl
 
 
 @pytest.mark.parametrize(
-    ("images", "size", "level"), [(90, 10, "none"), (91, 10, "request_size"), (8, 3_600_001, "request_size")]
+    ("older", "newest", "size", "level"),
+    [
+        (90, 0, 10, "none"),
+        (91, 0, 10, "request_size"),
+        (1, 90, 10, "request_size"),
+        (0, 100, 10, "none"),
+        (0, 101, 10, "request_size"),
+        (0, 8, 3_600_001, "request_size"),
+    ],
 )
-def test_images_and_bytes_are_limits_as_well(images: int, size: int, level: str) -> None:
-    message = UserMessage("m", (*[Image("x" * size, "image/png")] * images, Text("See.")))
-    assert pressure(BUDGET, (message,), LIMITS, threshold=0.8, prepare=0.7) == level
+def test_images_and_bytes_are_limits_as_well(older: int, newest: int, size: int, level: str) -> None:
+    image = Image("x" * size, "image/png")
+    before = (UserMessage("m", (*[image] * older, Text("See."))), AssistantMessage("a", (Text("I see."),)))
+    messages = (*before, UserMessage("n", (*[image] * newest, Text("And?"))))
+    assert pressure(BUDGET, messages, LIMITS, threshold=0.8, prepare=0.7) == level
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from acp_agent.compaction.masking import mask_images, plan_mask
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.compaction.triggers import LIMIT_SHARE
+from acp_agent.compaction.triggers import LIMIT_SHARE, since_prompt
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import ToolResult
 
@@ -115,7 +115,7 @@ def _free(state: ConversationState, policy: CompactionPolicy) -> int:
 
 def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: bool) -> tuple[Rewrite, ...]:
     """The oldest images as a line of text each, where a request may hold no more of them; half of the limit is left, so
-    that the next ones have room.
+    that the next ones have room. Those since the newest prompt stay, where a request may hold them all.
 
     :param recall: whether the model has the `recall` tool.
     """
@@ -123,15 +123,18 @@ def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: 
     images = count_images(messages)
     if not images or not policy.limits.exceeded(messages):
         return ()
-    most = images
-    if policy.max_images is not None and images > policy.max_images * LIMIT_SHARE:
-        most = policy.max_images // 2
+    most, newest = images, count_images(since_prompt(messages))
+    if policy.max_images is not None:
+        if newest > policy.max_images:
+            newest = 0
+        if images > policy.max_images * LIMIT_SHARE:
+            most = max(policy.max_images // 2, newest)
     rewrites = mask_images(entries, most, recall_hint=recall)
     if policy.max_bytes is None or request_bytes(messages, policy.sent) <= policy.max_bytes * LIMIT_SHARE:
         return rewrites
     # Images are what makes a request large; the newest are worth most.
-    while most and _bytes_after(entries, rewrites, policy) > policy.max_bytes // 2:
-        most //= 2
+    while most and _bytes_after(entries, rewrites, policy) > policy.max_bytes * (0.5 if most > newest else LIMIT_SHARE):
+        most = max(most // 2, newest) if most > newest else most // 2
         rewrites = mask_images(entries, most, recall_hint=recall)
     return rewrites
 
