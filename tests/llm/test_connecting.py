@@ -17,7 +17,7 @@ from acp_agent.llm.retry import RetryPolicy
 from support.adapters import DIALECTS, Adapter, adapter
 from support.models import BEFORE_HEADERS, Reply, model_server
 
-LIMIT = 0.3
+LIMIT = 0.6
 POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2, connection=LIMIT)
 REQUEST = ModelRequest("m", "", (UserMessage("u", (Text("Hello"),)),))
 
@@ -85,7 +85,7 @@ async def test_a_proxy_that_makes_no_connection_is_given_up(
     assert [first.split()[:2] for first in received] == [[b"CONNECT", b"models.invalid:443"]] * 2
     assert [type(event) for event in seen] == [Retrying]
     assert "models.invalid) cannot be reached. Check the network, the proxy settings" in error
-    assert answer or "no connection within 0.3 seconds" in error
+    assert answer or "no connection within 0.6 seconds" in error
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
