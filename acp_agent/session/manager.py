@@ -16,7 +16,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import SessionClosedError, SessionConflictError
+from acp_agent.errors import AgentError, SessionClosedError, SessionConflictError
 from acp_agent.importing import GivenUpError
 from acp_agent.session.accounts import Accounts
 from acp_agent.session.client import SessionClient
@@ -312,8 +312,10 @@ async def _prewarm(session: Session) -> None:
         await session.host.hooks.start()
     except GivenUpError:
         pass  # the process ends
-    except Exception:
+    except AgentError as error:
         # The prompt that needs it will say what is wrong, to somebody who can read it.
+        _log.info("the model of %s was not prepared: %s", session.session_id, error)
+    except Exception:
         _log.exception("could not prepare the model of %s", session.session_id)
 
 

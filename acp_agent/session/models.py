@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
+from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import NativeCompaction, Provider
@@ -184,6 +185,9 @@ class SessionModels:
     async def _ask(self, name: str, answered: anyio.Event) -> None:
         try:
             await self._registry.learn_window(name)
+        except AgentError as error:
+            # Such as a provider that was turned off: whoever asks the model is told.
+            _log.info("the window of %s was not asked for: %s", name, error)
         except Exception:
             _log.exception("asking for the window of %s failed", name)
         finally:

@@ -162,6 +162,20 @@ async def test_a_session_with_no_model_of_its_own_goes_on_with_another_provider_
             assert "anthropic/" not in str(model)
 
 
+async def test_that_a_provider_was_turned_off_is_no_failure_inside_the_agent(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("One.")) as it:
+        await it.prompt()
+        await it.agent.request("providers/disable", {"providerId": "openai"})
+        with pytest.raises(AgentError, match="has turned the provider openai off"):
+            await it.prompt()
+        await it.agent.load(it.session, it.folder)
+        log = it.home / "state" / "logs" / "acp-agent.log"
+        with anyio.fail_after(PATIENCE):
+            while f"the model of {it.session} " not in log.read_text():  # noqa: ASYNC110 - nobody tells of a log
+                await anyio.sleep(0.01)
+        assert "Traceback" not in log.read_text()
+
+
 async def test_a_place_that_the_editor_left_keeps_no_connection(tmp_path: Path) -> None:
     async with model_server([Reply("Yes.") for _ in range(10)], "openai") as gateway, stage(tmp_path) as it:
         process, before = psutil.Process(it.agent.pid), 0
