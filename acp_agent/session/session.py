@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
 from typing import Literal
 
 import anyio
@@ -16,7 +15,7 @@ import anyio
 from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import AgentError, SessionClosedError
-from acp_agent.session.catching_up import show_caught_up
+from acp_agent.session.catching_up import CatchingUp
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
@@ -40,7 +39,8 @@ class Session:
 
     def __init__(self, host: SessionHost) -> None:
         self.host = host
-        host.log.caught_up = partial(show_caught_up, host)
+        self._catching_up = CatchingUp(host, lambda: self._running is not None)
+        host.log.caught_up = self._catching_up.show
         self.offered = False
         self._mailbox = Mailbox()
         self._steering = Steering(host, self._mailbox)
@@ -151,6 +151,7 @@ class Session:
             with self._turn_scope:
                 await self.host.naming.give_way()
                 await self.host.show(TurnBegan())
+                await self._catching_up.show_plan()
                 ticket.answer(await self._turns.answer(ticket))
         except Exception as error:
             ticket.answer(error)

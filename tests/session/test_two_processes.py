@@ -84,6 +84,29 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         assert not told & {line.update_kind for line in first.lines[heard:]}
 
 
+async def test_a_plan_that_another_process_made_waits_for_a_turn_since_editors_drop_it_outside_of_one(
+    tmp_path: Path,
+) -> None:
+    tasks = [{"content": "Look", "status": "completed"}]
+    plan = ToolCall("plan", {"entries": tasks})
+    async with (
+        model_server([Reply(tool_calls=[plan]), Reply("Planned."), Reply("One.")], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Plan it")
+        await second.set_mode(session, "plan")
+        await first.set_config_option(session, "thought_level", "low")
+        assert first.updates(session, "current_mode_update")[-1]["currentModeId"] == "plan"
+        assert not first.updates(session, "plan")
+        heard = len(first.lines)
+        await first.prompt(session, "Go on")
+        [shown] = first.updates(session, "plan", since=heard)
+        assert shown["entries"][0]["content"] == "Look"
+
+
 async def test_an_editor_of_version_2_is_told_of_what_another_process_changed_also_while_a_turn_runs(
     tmp_path: Path,
 ) -> None:
