@@ -161,6 +161,8 @@ def _image(path: Path, label: str) -> Image | None:
 def _similar(path: Path) -> str:
     """What else the model may have meant."""
     try:
+        if path.is_symlink():
+            return f"It is a symbolic link to {printable(str(path.readlink()))}, and nothing is there."
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"Its directory {printable(path.parent.name)} does not exist either. Use `glob` or `list` to find it."

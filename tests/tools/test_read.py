@@ -129,6 +129,13 @@ async def test_a_missing_file_is_answered_with_similar_names(workspace: Workspac
     assert "does not exist" in await refusal(workspace, "no/such/dir.py")
 
 
+async def test_of_a_link_to_nowhere_it_is_said_where_it_leads(workspace: Workspace) -> None:
+    (workspace.root / "settings.py").symlink_to("elsewhere.py")
+    assert await refusal(workspace, "settings.py") == (
+        "settings.py does not exist. It is a symbolic link to elsewhere.py, and nothing is there."
+    )
+
+
 async def test_a_file_below_a_file_is_refused(workspace: Workspace) -> None:
     workspace.file("a.py")
     assert "not a directory" in await refusal(workspace, "a.py/b")
