@@ -106,8 +106,11 @@ _REFUSALS = (
     "content_policy_violation",
     *_IMAGE_REFUSALS,
 )
-_OF_IMAGE = re.compile(r"\bimages?\b", re.IGNORECASE)
-"""In what the provider says. It may also quote a prompt there; then a request without images fails again."""
+_OF_IMAGE = re.compile(r"(?<![a-z])images?(?![a-z])|\bmulti-?modal\b", re.IGNORECASE)
+"""In what the provider says, the names of its API's blocks among them (`image_url`, `input_image`). It may also quote a
+prompt there; then a request without images fails again."""
+_IMAGE_STATUSES = (400, 404, 415, 422)
+"""404: of a router that knows nobody who takes images for the model (OpenRouter)."""
 
 STATUS_OF_CODE: dict[str, int] = {
     **dict.fromkeys(_REFUSALS, 400),
@@ -307,7 +310,7 @@ def error_of(failure: CallFailed, endpoint: Endpoint, *, shown: bool, waited: fl
     if kind == "refused":
         status = f" (status {failure.status})" if failure.status else ""
         of_image = failure.code in _IMAGE_REFUSALS or (
-            failure.status in (400, 415, 422) and _OF_IMAGE.search(failure.message) is not None
+            failure.status in _IMAGE_STATUSES and _OF_IMAGE.search(failure.message) is not None
         )
         return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")
     if waited is not None:

@@ -74,7 +74,8 @@ class Attachments:
         self._ready: OrderedDict[_Key, _Sent] = OrderedDict()
         self._making: dict[_Key, _Making] = {}
         self._lengths: dict[_Key, int] = {}
-        self._fine: set[_Key] = set()
+        # By the model's id too: what one model's provider refuses, another one may take.
+        self._fine: set[Hashable] = set()
         self._refused: set[Hashable] = set()
         self._tasks: TaskGroup | None = None
         # One image at a time: decoded, each may take a quarter of a gigabyte.
@@ -88,7 +89,7 @@ class Attachments:
     async def check(self, parts: Iterable[UserPart], profile: ModelProfile, model: str) -> None:
         """Refuse what comes with a prompt and cannot be given to the model.
 
-        :param model: its name, for the message.
+        :param model: its name, as `provider/model`.
         :raises InvalidParamsError: says what, why, and what to do.
         """
         pictures = size = 0
@@ -101,7 +102,7 @@ class Attachments:
             if picture is None or not profile.images:
                 continue
             pictures += 1
-            sent = await self._sent(picture, profile)
+            sent = await self._sent(picture, profile, model.partition("/")[2])
             if isinstance(sent, str):
                 name = f"The image {picture.uri}" if picture.uri else "An image"
                 raise InvalidParamsError(
@@ -123,24 +124,27 @@ class Attachments:
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
         """The request with the bytes that its messages refer to, images as the provider accepts them."""
-        messages = [await self._message(message, profile) for message in request.messages]
+        messages = [await self._message(message, profile, request.model) for message in request.messages]
         if all(new is old for new, old in zip(messages, request.messages, strict=True)):
             return request
         return replace(request, messages=tuple(messages))
 
-    async def lengths(self, messages: Iterable[Message], profile: ModelProfile) -> dict[str, int]:
-        """Characters that the stored images of messages take as they are sent, by their SHA-256."""
+    async def lengths(self, messages: Iterable[Message], profile: ModelProfile, model: str) -> dict[str, int]:
+        """Characters that the stored images of messages take as they are sent, by their SHA-256.
+
+        :param model: the provider's own id.
+        """
         lengths: dict[str, int] = {}
         for message in messages:
             for part in () if isinstance(message, AssistantMessage) else message.parts:
                 picture = picture_of(part)
                 if picture is not None and isinstance(picture.data, Stored):
-                    lengths[picture.data.sha256] = await self._length(picture, profile)
+                    lengths[picture.data.sha256] = await self._length(picture, profile, model)
         return lengths
 
     def answered(self, request: ModelRequest, profile: ModelProfile) -> None:
         """See `Resolver.answered`."""
-        self._fine.update(_keys(request.messages, profile))
+        self._fine.update(_keys(request.model, request.messages, profile))
 
     def refused(self, request: ModelRequest, profile: ModelProfile) -> Refused:
         """See `Resolver.refused`."""
@@ -148,7 +152,7 @@ class Attachments:
         before = list(request.messages)
         while before and isinstance(before[-1], UserMessage):
             before.pop()
-        may_be = _keys(before, profile) - self._refused
+        may_be = _keys(request.model, before, profile) - self._refused
         suspected = may_be - self._fine or may_be
         self._refused |= suspected
         if suspected:
@@ -169,34 +173,34 @@ class Attachments:
             case _:
                 return update
 
-    async def _message(self, message: Message, profile: ModelProfile) -> Message:
+    async def _message(self, message: Message, profile: ModelProfile, model: str) -> Message:
         if isinstance(message, AssistantMessage) or all(data_of(part) is None for part in message.parts):
             return message
         if isinstance(message, ToolResult):
-            return replace(message, parts=tuple([await self._picture(part, profile) for part in message.parts]))
-        return replace(message, parts=tuple([await self._part(part, profile) for part in message.parts]))
+            return replace(message, parts=tuple([await self._picture(part, profile, model) for part in message.parts]))
+        return replace(message, parts=tuple([await self._part(part, profile, model) for part in message.parts]))
 
-    async def _part(self, part: UserPart, profile: ModelProfile) -> UserPart:
+    async def _part(self, part: UserPart, profile: ModelProfile, model: str) -> UserPart:
         if is_picture(part):
-            return await self._picture(part, profile)
+            return await self._picture(part, profile, model)
         data = data_of(part)
         is_read = isinstance(data, Stored) and (data.text or (profile.audio and heard(part) is not None))
         return await self._whole(part) if is_read else part
 
-    async def _picture(self, part: Part, profile: ModelProfile) -> Part | Image | Text:
+    async def _picture(self, part: Part, profile: ModelProfile, model: str) -> Part | Image | Text:
         picture = picture_of(part)
         if picture is None or not profile.images:
             return part
-        sent = await self._sent(picture, profile)
+        sent = await self._sent(picture, profile, model)
         if isinstance(sent, str):
             return image_left_out(picture.uri, sent)
         return Image(sent[0], sent[1], picture.uri)
 
-    async def _sent(self, picture: Image, profile: ModelProfile) -> _Sent:
+    async def _sent(self, picture: Image, profile: ModelProfile, model: str) -> _Sent:
         """An image as the provider accepts it, made once."""
         data = picture.data
         key = _key(picture, profile)
-        if key in self._refused:
+        if (model, key) in self._refused:
             return "the model's provider refused it"
         while (sent := self._ready.get(key)) is None:
             if key not in self._making:
@@ -212,12 +216,12 @@ class Attachments:
         self._ready.move_to_end(key)
         return sent
 
-    async def _length(self, picture: Image, profile: ModelProfile) -> int:
+    async def _length(self, picture: Image, profile: ModelProfile, model: str) -> int:
         key = _key(picture, profile)
-        if not profile.images or key in self._refused:
+        if not profile.images or (model, key) in self._refused:
             return 0  # a line stands in its place
         if key not in self._lengths:
-            await self._sent(picture, profile)
+            await self._sent(picture, profile, model)
         return self._lengths.get(key, 0)
 
     async def _begin(self, key: _Key, content: str) -> None:
@@ -263,11 +267,11 @@ def _key(picture: Image, profile: ModelProfile) -> _Key:
     return _name_of(picture.data), picture.mime_type, Limits.of(profile)
 
 
-def _keys(messages: Iterable[Message], profile: ModelProfile) -> set[_Key]:
-    """The images of messages."""
+def _keys(model: str, messages: Iterable[Message], profile: ModelProfile) -> set[Hashable]:
+    """The images of messages, for one model."""
     parts = (part for message in messages if not isinstance(message, AssistantMessage) for part in message.parts)
     pictures = (picture_of(part) for part in parts)
-    return {_key(picture, profile) for picture in pictures if picture is not None}
+    return {(model, _key(picture, profile)) for picture in pictures if picture is not None}
 
 
 def _name_of(data: Data) -> str:

@@ -113,7 +113,8 @@ class SessionRequests:
         limits = Limits(active.max_images, active.max_bytes)
         if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
             return limits
-        return replace(limits, sent=await self._host.attachments.lengths(messages, active.profile))
+        sent = await self._host.attachments.lengths(messages, active.profile, active.model_id)
+        return replace(limits, sent=sent)
 
     def used(self, active: ActiveModel, context: Context | None = None) -> int:
         """Tokens of the next request, by the model's last count and our estimate of what came since.

@@ -299,6 +299,36 @@ async def test_an_image_of_a_tool_that_the_provider_refuses_is_left_out_and_the_
         assert await it.prompt("Hello?") == {"stopReason": "end_turn"}
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "Invalid content type. image_url is only supported by certain models."),
+        (422, "messages[1]: unknown variant `image_url`, expected `text`"),
+        (400, "the model does not take the type 'input_image'"),
+        (400, "text-test is not a multimodal model"),
+        (404, "No endpoints found that support image input"),
+    ],
+)
+async def test_images_from_before_are_left_out_for_a_model_that_takes_none_in_whatever_words_its_provider_says_so(
+    tmp_path: Path, status: int, said: str
+) -> None:
+    small = encoded(png(9, 9, seed=1))
+
+    def answer(request: dict[str, Any]) -> Reply:
+        if request["model"] == "text-test" and small in str(request):
+            return Reply(http_status=status, body={"error": {"message": said, "type": "invalid_request_error"}})
+        return Reply("Gone on.")
+
+    async with stage(tmp_path, script=answer) as it:
+        await it.prompt([text("Look: "), {**IMAGE, "data": small}])
+        await it.agent.set_config_option(it.session, "model", "openai/text-test")
+        for words in ("And now?", "And then?"):
+            assert await it.prompt(words) == {"stopReason": "end_turn"}
+        await it.agent.set_config_option(it.session, "model", it.server.model)
+        assert await it.prompt("Look again") == {"stopReason": "end_turn"}
+        assert [small in str(call.body) for call in it.server.calls] == [True, True, False, False, True]
+
+
 async def test_images_are_not_left_out_for_a_refusal_that_has_another_reason(tmp_path: Path) -> None:
     small = encoded(png(9, 9, seed=1))
     no = Reply(http_status=400, body={"error": {"type": "invalid_request_error", "message": "The image of doom"}})
