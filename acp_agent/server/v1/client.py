@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.jsonrpc.messages import JsonValue
+from acp_agent.jsonrpc.messages import JsonValue, PeerClosedError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content, methods, requests, updates
 from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_by_form, trust_options
@@ -108,10 +108,13 @@ class EditorClient(WireClient):
 
     async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
         with asked_by_editor():
-            answer = await self._peer.request(
-                methods.SESSION_REQUEST_PERMISSION,
-                requests.request_permission(self._session_id, tool_call, options),
-            )
+            try:
+                answer = await self._peer.request(
+                    methods.SESSION_REQUEST_PERMISSION,
+                    requests.request_permission(self._session_id, tool_call, options),
+                )
+            except PeerClosedError:
+                return "cancelled"  # who would answer has gone, and the turn is about to be ended for that
             return _answer(answer, [option["optionId"] for option in options])
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.jsonrpc.messages import PeerClosedError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol.v1 import content as common
 from acp_agent.protocol.v2 import requests, updates
@@ -172,5 +173,8 @@ class EditorClient(WireClient):
         self, title: str, about: JsonObject, options: list[JsonObject], *, description: str | None = None
     ) -> Answer:
         with asked_by_editor():
-            chosen = await self._questions.select(title, about, options, description)
+            try:
+                chosen = await self._questions.select(title, about, options, description)
+            except PeerClosedError:
+                return "cancelled"  # who would answer has gone, and the turn is about to be ended for that
             return "cancelled" if chosen is None else answer_of(chosen, [option["optionId"] for option in options])
