@@ -10,6 +10,7 @@ parent died is still found by the mark that it inherited in its environment. Kno
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ import anyio
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.02
+_EXITING = 0x4
+"""Of a process's flags, as Linux gives them."""
+_KILLED = 1 << signal.SIGKILL - 1
+"""Of the signals that wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,11 @@ class Process:
 
 
 def processes() -> list[Process]:
-    """Every process that has not ended; a zombie has."""
+    """Every process that has not ended.
+
+    A zombie has; on Linux also one that was killed and only has to get its turn to end, for which a busy machine takes
+    a moment.
+    """
     if not sys.platform.startswith("linux"):
         listing = _ps("-A", "-o", "pid=,ppid=,stat=,lstart=,command=")
         rows = [line.split(None, 8) for line in listing if line.strip()]
@@ -53,7 +62,8 @@ def processes() -> list[Process]:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             except OSError:
                 continue
-            if fields[0] not in "ZX":
+            ends = fields[0] in "ZX" or int(fields[6]) & _EXITING or int(fields[28]) & _KILLED
+            if not ends:
                 found.append(Process(int(folder.name), int(fields[1]), fields[19], command))
     return found
 
