@@ -7,20 +7,21 @@ What a turn is, it does not know.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from itertools import chain
 from typing import Literal
 
 import anyio
 
-from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged
-from acp_agent.conversation.messages import UserPart
+from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged, TurnEnded, UserPrompted
+from acp_agent.conversation.messages import UserPart, new_id
 from acp_agent.errors import AgentError, SessionClosedError
 from acp_agent.session.catching_up import CatchingUp
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.options import change_event
 from acp_agent.session.replay import replay
-from acp_agent.session.steering import Steering
+from acp_agent.session.steering import Steering, says_anything
 from acp_agent.session.turns import SessionTurns
 from acp_agent.turn.updates import Command, ModeUpdated, Option, OptionsUpdated, TitleUpdated, TurnBegan, TurnOver
 
@@ -112,9 +113,10 @@ class Session:
                         await self._answer(await self._mailbox.take())
             finally:
                 if not self._closed:
+                    waiting = self._release()
                     with anyio.CancelScope(deadline=anyio.current_time() + EXIT_SECONDS, shield=True):
+                        await self._keep(waiting)
                         await self.host.end_hooks("exit")
-                self._release()
 
     def stop(self) -> None:
         """End the running turn and take no more prompts, since the process ends; `serve` returns when that is done."""
@@ -122,11 +124,13 @@ class Session:
 
     async def close(self, reason: Literal["close", "delete"] = "close") -> None:
         """Answer every prompt with `cancelled`, end the running turn, take no more, and show nothing any more."""
-        self._release()
+        waiting = self._release()
         if self._running is not None:
             self._turn_scope.cancel()
         try:
             await self._idle.wait()
+            if reason == "close":
+                await self._keep(waiting)
             # A setting that was sent before the closing is in the log before somebody else reads it.
             async with self._changing:
                 pass
@@ -140,10 +144,24 @@ class Session:
             self.host.fall_silent()
         await self.host.models.aclose()
 
-    def _release(self) -> None:
+    def _release(self) -> tuple[Ticket, ...]:
         self._closed = True
-        for ticket in self._mailbox.empty():
+        waiting = self._mailbox.empty()
+        for ticket in waiting:
             ticket.answer("cancelled")
+        return waiting
+
+    async def _keep(self, waiting: Iterable[Ticket]) -> None:
+        """Keep prompts whose turn will not come: they are shown again, and the model never sees them."""
+        kept = [ticket.parts for ticket in waiting if says_anything(ticket.parts) and not ticket.provisional]
+        events = [(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled")) for parts in kept]
+        try:
+            # In the turn of another process they have no place.
+            await self.host.log.append_built(
+                lambda context: () if context.turn_from is not None else tuple(chain.from_iterable(events))
+            )
+        except AgentError as error:
+            _log.info("prompts that waited in %s are not kept: %s", self.session_id, error)
 
     async def _answer(self, ticket: Ticket) -> None:
         self._running, self._turn_scope, self._idle = ticket, anyio.CancelScope(), anyio.Event()

@@ -165,3 +165,46 @@ async def test_the_queue_is_bounded_and_says_so(tmp_path: Path) -> None:
         await it.agent.request("session/close", {"sessionId": it.session})
         for handle in handles[:-1]:
             assert await handle.result() == {"stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize("way", ["session/close", "session/load", "session/archive", "EOF"])
+async def test_prompts_that_still_wait_when_the_session_ends_are_shown_again_and_the_model_never_sees_them(
+    tmp_path: Path, way: str
+) -> None:
+    replies = [Reply(["One", "."], hold=anyio.Event(), hold_after=1), Reply("Four.")]
+    async with stage(tmp_path, *replies) as it:
+        handles = [await it.agent.start_prompt(it.session, text) for text in ("first", "second", " ", "third")]
+        await it.update("agent_message_chunk")
+        if way == "EOF":
+            await it.agent.close_stdin()
+            assert await it.agent.wait_exit() == 0
+        else:
+            more = {"cwd": str(it.folder), "mcpServers": []} if way == "session/load" else {}
+            await it.agent.request(way, {"sessionId": it.session, **more})
+            for handle in handles:
+                assert await handle.result() == {"stopReason": "cancelled"}
+        async with it.restarted() as again:
+            await again.agent.load(it.session, it.folder)
+            told = [str(update["content"]) for update in again.agent.updates(it.session, "user_message_chunk")]
+            assert [text for text in ("first", "second", "third") if any(text in each for each in told)] == [
+                "first",
+                "second",
+                "third",
+            ]
+            assert len(told) == 3
+            assert await again.prompt("fourth") == {"stopReason": "end_turn"}
+        asked = str(conversation(it.server.calls[1].body))
+        assert "first" in asked
+        assert "fourth" in asked
+        assert "second" not in asked
+        assert "third" not in asked
+
+
+async def test_a_session_that_is_deleted_leaves_nothing_of_the_prompts_that_wait(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Never", hold=anyio.Event())) as it:
+        handles = [await it.agent.start_prompt(it.session, text) for text in ("first", "second")]
+        await it.held()
+        assert await it.agent.request("session/delete", {"sessionId": it.session}) == {}
+        for handle in handles:
+            assert await handle.result() == {"stopReason": "cancelled"}
+        assert (await it.agent.request("session/list", {}))["sessions"] == []
