@@ -112,7 +112,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
                 f"The session store {path} is locked by another process for more than {BUSY_SECONDS:g} seconds. "
-                "Close other programs that have it open and try again. Nothing was changed."
+                "Close other programs that have it open and try again. Nothing was written to it."
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return (
@@ -120,14 +120,14 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
                 f"from a backup, or move it and its -wal and -shm files away to begin afresh, {_ELSEWHERE}."
             )
         case sqlite3.SQLITE_FULL:
-            return f"The disk with the session store {path} is full. Make room and try again. Nothing was changed."
+            return f"The disk with the session store {path} is full. Make room and try again. Nothing was written."
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_IOERR:
             return (
                 f"The session store {path} cannot be opened or written ({error}). Check the disk and the permissions "
                 f"of the file and its folder, {_ELSEWHERE}."
             )
         case _:
-            return f"The session store {path} could not do what was asked ({error}). Nothing was changed."
+            return f"The session store {path} could not do what was asked ({error}). Nothing was written to it."
 
 
 def _make_private(path: Path) -> None:
