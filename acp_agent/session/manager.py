@@ -190,7 +190,7 @@ class SessionManager:
         return self.find(session_id) or self._services.sessions.find(session_id)
 
     async def set_title(self, session_id: str, title: str) -> str:
-        """Give a session, open or not, the title that a person wants.
+        """Give a session, open or not, the title that a person wants. Other clients that have it open here are told.
 
         :returns: the title as it is kept.
         :raises InvalidParamsError: nothing of it can be read.
@@ -201,6 +201,9 @@ class SessionManager:
             await session.set_title(title)
         else:
             await _stored_title(self._services.store, session_id, title)
+        for other in self._services.sessions.others(session_id, self):
+            # Not waited for: its client may read slowly.
+            self._tasks.start_soon(other.catch_up)
         return title
 
     async def archive(self, session_id: str) -> None:

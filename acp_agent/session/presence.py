@@ -41,6 +41,10 @@ class OpenSessions:
         """A session that is open, of several the one that was opened last; None where it is open nowhere."""
         return next(reversed(self._kept.get(session_id, {})), None)
 
+    def others(self, session_id: str, keeper: Keeper) -> tuple[Session, ...]:
+        """It, as other connections have it open."""
+        return tuple(session for session, other in self._kept.get(session_id, {}).items() if other is not keeper)
+
     async def close(self, session_id: str, reason: Literal["close", "delete"]) -> None:
         """Close it wherever it is open."""
         for keeper in set(self._kept.get(session_id, {}).values()):

@@ -226,6 +226,15 @@ class Session:
             await self._change(event)
         return await self.options()
 
+    async def catch_up(self) -> None:
+        """Show what somebody else has changed; where a turn runs, it does so by itself."""
+        try:
+            async with self._changing:
+                if not self._closed:
+                    await self._catch_up()
+        except Exception as error:
+            _log.info("%s does not know yet what was changed elsewhere: %s", self.session_id, error)
+
     async def _catch_up(self) -> None:
         # What somebody else appended, a running turn must learn from its own next append.
         if self._running is None:

@@ -66,6 +66,22 @@ async def test_a_session_that_is_open_on_two_connections_goes_on_as_between_two_
         assert said[-5:] == ["First", "One.", "Second", "Two.", "Third"]
 
 
+async def test_a_title_that_one_client_gives_is_told_to_all_that_have_the_session_open(tmp_path: Path) -> None:
+    async with site(tmp_path, Reply("One.")) as it, it.client("ws") as one, it.client("http") as other:
+        session = await it.opened(one)
+        await one.prompt(session, "First", PATIENCE)
+        # By one that does not have it open, and by one that does.
+        for number in (1, 2):
+            title = f"Cart {number}"
+            assert await other.request("session/set_title", {"sessionId": session, "title": title})
+            await one.wait_update("session_info_update", session, title=title)
+            await other.load(session, it.folder)
+        await one.request("session/set_title", {"sessionId": session, "title": "Basket"})
+        await other.wait_update("session_info_update", session, title="Basket")
+        told = [update["title"] for update in one.updates(session, "session_info_update") if "title" in update]
+        assert told[-3:] == ["Cart 1", "Cart 2", "Basket"]
+
+
 async def test_a_question_is_answered_on_the_connection_that_it_was_asked_on_and_on_no_other(tmp_path: Path) -> None:
     async with site(tmp_path, Reply(tool_calls=[ASK]), Reply("Done.")) as it:
         editor = {"capabilities": ZED_BETA}
