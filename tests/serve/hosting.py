@@ -11,6 +11,7 @@ import anyio
 import httpx2
 
 from acp_agent.app import connection, sessions_database
+from acp_agent.jsonrpc.stdio import Transport
 from acp_agent.server.connection import Connection
 from acp_agent.server.web.clients import Clients, Conversation
 from acp_agent.server.web.endpoint import Endpoint
@@ -54,10 +55,20 @@ async def hosted(
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """The endpoint, in this process; `wrap` makes something else of a conversation."""
     env = {"HOME": str(home)}
+    async with (
+        sessions_database(env) as database,
+        hosted_with(lambda transport: wrap(connection(transport, database, env)), **options) as http,
+    ):
+        yield http
+
+
+@asynccontextmanager
+async def hosted_with(begin: Callable[[Transport], Conversation], **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
+    """The same, with conversations of whatever kind."""
     stopped = anyio.Event()
 
-    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
-        clients = Clients(lambda transport: wrap(connection(transport, database, env)), tasks, **options)
+    async with anyio.create_task_group() as tasks:
+        clients = Clients(begin, tasks, **options)
         listening = listening_socket("127.0.0.1", 0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         guests, room = Guests(), Room()

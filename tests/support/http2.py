@@ -2,7 +2,7 @@
 
 httpx2's own transport lets its requests read in turn, and whoever reads waits for the next byte, though what came last
 was another's answer: with two open streams an answer may lie there unread for as long as neither is told anything.
-Here one task reads for all.
+Here one task reads for all, and what came first is taken first, on whatever stream it came.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 
 import anyio
+import anyio.lowlevel
 import httpx2
 from anyio.abc import SocketStream, TaskGroup
 from h2.config import H2Configuration
@@ -18,6 +19,8 @@ from h2.events import DataReceived, Event, ResponseReceived, StreamEnded, Stream
 
 WINDOW = 1 << 24
 CHUNK = 1 << 16
+TURNS = 10
+"""Of the event loop, for whoever waits for something to take it."""
 
 
 class OneConnection(httpx2.AsyncBaseTransport):
@@ -25,10 +28,12 @@ class OneConnection(httpx2.AsyncBaseTransport):
 
     Args:
         tasks: Where what comes is read; to be cancelled when no more is asked for.
+        window: Bytes that may come of one answer before they are taken.
     """
 
-    def __init__(self, tasks: TaskGroup) -> None:
+    def __init__(self, tasks: TaskGroup, window: int = WINDOW) -> None:
         self._tasks = tasks
+        self._window = window
         self._state = H2Connection(H2Configuration(header_encoding=None))
         self._socket: SocketStream | None = None
         self._sending = anyio.Lock()
@@ -49,7 +54,7 @@ class OneConnection(httpx2.AsyncBaseTransport):
         method, authority = request.method.encode(), request.url.netloc
         to = [(b":method", method), (b":authority", authority), (b":scheme", b"http"), (b":path", request.url.raw_path)]
         self._state.send_headers(stream, to + named)
-        self._state.increment_flow_control_window(WINDOW, stream)
+        self._state.increment_flow_control_window(self._window, stream)
         await self._flush()
         assert isinstance(request.stream, AsyncIterable)
         async for chunk in request.stream:
@@ -71,9 +76,14 @@ class OneConnection(httpx2.AsyncBaseTransport):
         """What the host says on one stream, until it has ended it."""
         while not isinstance(event := await self._next(stream), StreamEnded):
             if isinstance(event, DataReceived):
+                yield event.data or b""
                 self._state.acknowledge_received_data(event.flow_controlled_length or 0, stream)
                 await self._flush()
-                yield event.data or b""
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        if self._socket is not None:
+            await self._socket.aclose()
 
     async def _connect(self, url: httpx2.URL) -> None:
         async with self._sending:
@@ -114,12 +124,20 @@ class OneConnection(httpx2.AsyncBaseTransport):
             while True:
                 for event in self._state.receive_data(await socket.receive(CHUNK)):
                     if isinstance(event, (ResponseReceived, DataReceived, StreamEnded, StreamReset)):
-                        self._received[event.stream_id or 0].append(event)
-                self._wake()  # those who wait for room, too
+                        await self._give(event, self._received[event.stream_id or 0])
+                self._wake()  # those who wait for room
                 await self._flush()
-        except (anyio.EndOfStream, anyio.BrokenResourceError):
+        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._over = True
             self._wake()
+
+    async def _give(self, event: Event, to: list[Event]) -> None:
+        to.append(event)
+        self._wake()
+        for _ in range(TURNS):
+            if not to:
+                return
+            await anyio.lowlevel.checkpoint()
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, anyio.Event()

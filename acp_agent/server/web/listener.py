@@ -94,11 +94,21 @@ async def serve_http(
     from hypercorn.app_wrappers import ASGIWrapper
     from hypercorn.asyncio.tcp_server import TCPServer
     from hypercorn.asyncio.worker_context import WorkerContext
+    from hypercorn.events import Event, Updated
 
     class Served(TCPServer):
+        """One that has gone does not stay open for as long as one that may ask for something more."""
+
+        gone = False
+
+        async def protocol_send(self, event: Event) -> None:
+            if not (self.gone and isinstance(event, Updated)):
+                await super().protocol_send(event)
+
         async def _read_data(self) -> None:
             await super()._read_data()
-            await self.idle_task.stop()  # or one that has gone would stay open for as long as one that may come again
+            self.gone = True
+            await self.idle_task.stop()
 
     loop, config, context = asyncio.get_running_loop(), _config(room), WorkerContext(None)
     wrapped = ASGIWrapper(app)
@@ -142,8 +152,10 @@ async def serve_http(
 
 def _config(room: Room) -> Config:
     from acp_agent.server.web.frames import FramesConfig, use_frames
+    from acp_agent.server.web.http2 import use_http2
 
     use_frames()
+    use_http2()
     config = FramesConfig()
     config.room = room
     config.errorlog = _log
