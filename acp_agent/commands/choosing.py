@@ -19,7 +19,7 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
     """
     if name is None:
         cwd = current_directory()
-        page = await store.list(cwd=cwd, limit=1)
+        page = await store.list(cwd=cwd, limit=1, not_begun=())
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd}. Name one; `acp-agent sessions` lists all of them.")
         return page.sessions[0]

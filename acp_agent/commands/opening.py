@@ -32,7 +32,7 @@ async def open_session(
     """
     if follow:
         cwd = current_directory()
-        page = await store.list(cwd=cwd, limit=1)
+        page = await store.list(cwd=cwd, limit=1, not_begun=())
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd} to follow. `acp-agent sessions` lists all of them.")
         session_id = page.sessions[0].session_id

@@ -63,7 +63,7 @@ async def _fork(store: SqliteStore, session_id: str, at: int | None) -> str:
 async def _list(store: SqliteStore, archived: ArchiveFilter) -> None:
     cursor: str | None = None
     while True:
-        page = await store.list(cursor=cursor, archived=archived)
+        page = await store.list(cursor=cursor, archived=archived, not_begun=())
         for record in page.sessions:
             changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
             print(f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}")

@@ -171,11 +171,12 @@ class SessionManager:
         return session
 
     async def list(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude") -> SessionPage:
-        """Part of the list of all sessions, newest first.
+        """Part of the list of all sessions, newest first: those that were begun, and those that are open.
 
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived)
+        shown = self._services.sessions.ids()
+        return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived, not_begun=shown)
 
     async def status(self, session_id: str) -> Status:
         """Whether a session is open, here or for another connection. Changes nothing.

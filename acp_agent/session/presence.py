@@ -37,6 +37,10 @@ class OpenSessions:
         if not here:
             self._kept.pop(session.session_id, None)
 
+    def ids(self) -> tuple[str, ...]:
+        """All that are open."""
+        return tuple(self._kept)
+
     def find(self, session_id: str) -> Session | None:
         """A session that is open, of several the one that was opened last; None where it is open nowhere."""
         return next(reversed(self._kept.get(session_id, {})), None)

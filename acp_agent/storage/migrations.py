@@ -137,4 +137,24 @@ def _m4_blobs(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs)
+def _m5_begun(connection: sqlite3.Connection) -> None:
+    # Editors open many sessions that are never used. A trigger, since processes of an earlier version go on writing.
+    connection.execute("ALTER TABLE sessions ADD COLUMN begun INTEGER NOT NULL DEFAULT 0")
+    connection.execute(
+        """
+        UPDATE sessions SET begun = 1 WHERE deleted_at IS NULL AND EXISTS (
+            SELECT 1 FROM events
+            WHERE session = sessions.id AND kind IN ('user_prompted', 'title_changed', 'session_forked')
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE TRIGGER sessions_begin AFTER INSERT ON events
+        WHEN NEW.kind IN ('user_prompted', 'title_changed', 'session_forked')
+        BEGIN UPDATE sessions SET begun = 1 WHERE id = NEW.session AND NOT begun; END
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs, _m5_begun)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection
 
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.rows import storable
@@ -39,17 +40,30 @@ def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecor
 
 
 def read_page(
-    connection: sqlite3.Connection, cwd: str | None, cursor: str | None, limit: int, archived: ArchiveFilter
+    connection: sqlite3.Connection,
+    cwd: str | None,
+    cursor: str | None,
+    limit: int,
+    archived: ArchiveFilter,
+    not_begun: Collection[str] | None,
 ) -> SessionPage:
-    """Sessions, newest first, of one directory where `cwd` is given.
+    """See `SessionStore.list`.
 
     :param limit: 1 or more.
     :raises InvalidParamsError: the cursor is not one of ours.
     """
     time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
-    values = {"time": time, "id": session_id, "limit": limit + 1, "cwd": None if cwd is None else storable(cwd)}
+    values: dict[str, str | int | None] = {"time": time, "id": session_id, "limit": limit + 1}
     # Two statements, of which each has an index that holds its rows in order.
-    query = _LIST.format(where=f"{'' if cwd is None else 'AND cwd = :cwd'} {_ARCHIVED[archived]}")
+    where = _ARCHIVED[archived]
+    if cwd is not None:
+        where += " AND cwd = :cwd"
+        values["cwd"] = storable(cwd)
+    if not_begun is not None:
+        named = {f"not_begun_{number}": storable(each) for number, each in enumerate(not_begun)}
+        where += f" AND (begun OR archived_at IS NOT NULL OR session_id IN ({', '.join(f':{name}' for name in named)}))"
+        values |= named
+    query = _LIST.format(where=where)
     records = tuple(_record(row) for row in connection.execute(query, values))
     shown = records[:limit]
     return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)

@@ -182,13 +182,14 @@ class SqliteStore:
         cursor: str | None = None,
         limit: int = 50,
         archived: ArchiveFilter = "exclude",
+        not_begun: Collection[str] | None = None,
     ) -> SessionPage:
-        """Sessions, newest first, of one directory where `cwd` is given.
+        """See `SessionStore`.
 
         :param limit: 1 or more.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        return await self._run(read_page, cwd, cursor, limit, archived)
+        return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
 
     async def archive(self, session_id: str, archived: bool) -> None:
         """Leave a session out of the ordinary list, or put it back.

@@ -174,12 +174,15 @@ class SessionStore(Protocol):
         cursor: str | None = None,
         limit: int = 50,
         archived: ArchiveFilter = "exclude",
+        not_begun: Collection[str] | None = None,
     ) -> SessionPage:
         """Sessions, newest first, of one directory where `cwd` is given.
 
         What is made or changed while somebody reads page after page disturbs none of the others: a session whose place
         stays is listed once.
 
+        :param not_begun: of those that were never prompted, named, archived or made by a fork, the ones that are listed
+            too; None for all.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
         ...

@@ -132,9 +132,9 @@ async def test_an_empty_session_survives_a_kill_right_after_the_response(tmp_pat
         await agent.wait_exit()
         agent.problems.clear()
     async with model_server([Reply("Hello.")]) as server, connected_agent(home=tmp_path, env=server.env()) as agent:
+        await agent.resume(session, tmp_path)
         listed = (await agent.request("session/list", {}))["sessions"]
         assert [(row["sessionId"], row["cwd"]) for row in listed] == [(session, str(tmp_path))]
-        await agent.resume(session, tmp_path)
         assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
         # The id stays what the editor was told.
         assert {line.params["sessionId"] for line in agent.lines if line.update} == {session}

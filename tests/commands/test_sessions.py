@@ -8,6 +8,7 @@ import pytest
 
 from support.client import AgentError, connected_agent
 from support.models import Reply, model_server
+from support.pictures import encoded, png
 from support.terminal import run_command
 
 
@@ -21,12 +22,14 @@ async def test_sessions_are_listed_newest_first_and_removed_for_good(tmp_path: P
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     async with (
-        model_server([Reply("One."), Reply("Two.")], "openai") as server,
+        model_server([Reply("A dot."), Reply("One."), Reply("Two.")], "openai") as server,
         connected_agent(home=tmp_path, env=server.env()) as agent,
     ):
         first = await agent.new_session(tmp_path / "one")
         second = await agent.new_session(tmp_path / "two")
         untitled = await agent.new_session(tmp_path)
+        never_used = await agent.new_session(tmp_path)
+        await agent.prompt(untitled, [{"type": "image", "mimeType": "image/png", "data": encoded(png())}])
         await agent.prompt(second, "Second things")
         await agent.prompt(first, "First things")
 
@@ -39,11 +42,8 @@ async def test_sessions_are_listed_newest_first_and_removed_for_good(tmp_path: P
         transcript = tmp_path / "state" / "transcripts" / f"{first}.jsonl"
         transcript.parent.mkdir()
         transcript.touch()
-        assert await sessions(tmp_path, "rm", first, untitled) == (
-            0,
-            [f"Removed {first}.", f"Removed {untitled}."],
-            "",
-        )
+        gone = (first, untitled, never_used)
+        assert await sessions(tmp_path, "rm", *gone) == (0, [f"Removed {session_id}." for session_id in gone], "")
         assert [line.split("  ")[0] for line in (await sessions(tmp_path))[1]] == [second]
         assert not transcript.exists()
         code, lines, errors = await sessions(tmp_path, "rm", first)

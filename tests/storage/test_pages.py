@@ -12,6 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from acp_agent.conversation.events import ModeChanged, SessionForked, TitleChanged, UserPrompted
+from acp_agent.conversation.messages import Text
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.database import open_database
 from acp_agent.storage.records import read_page
@@ -136,15 +138,49 @@ async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_noth
                 await store.archive(session_id, True)
 
 
+async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_listed_where_it_is_named(
+    open_store: Open,
+) -> None:
+    async with opened(open_store) as store:
+        for number in range(8):
+            await store.create(f"s{number}", "/a" if number % 2 else "/b", [], [START])
+        await store.append("s1", 1, [UserPrompted("msg_1", (Text("Hi"),))])
+        await store.append("s2", 1, [TitleChanged("Cart", "user")])
+        await store.archive("s3", True)
+        await store.append("s4", 1, [ModeChanged("plan"), *notes("x")])
+        await store.fork("s4", "s8", 1, "/b", [], [SessionForked("s4", 1, "/b")])
+
+        async def shown(*named: str, cwd: str | None = None, archived: ArchiveFilter = "exclude") -> set[str]:
+            ids: list[str] = []
+            cursor: str | None = None
+            while True:
+                page = await store.list(cwd, cursor, limit=2, archived=archived, not_begun=named)
+                ids += [record.session_id for record in page.sessions]
+                if (cursor := page.next_cursor) is None:
+                    break
+                assert len(page.sessions) == 2
+            assert len(ids) == len(set(ids))
+            return set(ids)
+
+        assert await shown() == {"s1", "s2", "s8"}
+        assert await shown("s1", "s5", "s6", "unknown", "\ud800") == {"s1", "s2", "s5", "s6", "s8"}
+        assert await shown("s5", "s6", cwd="/a") == {"s1", "s5"}
+        assert await shown("s5", archived="only") == {"s3"}
+        assert len((await store.list()).sessions) == 8
+        await store.archive("s3", False)
+        assert "s3" not in await shown()
+
+
+@pytest.mark.parametrize("not_begun", [None, (), ("s1", "s2")])
 @pytest.mark.parametrize("archived", ["exclude", "include", "only"])
 @pytest.mark.parametrize("cwd", [None, "/shop"])
 async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
-    tmp_path: Path, cwd: str | None, archived: ArchiveFilter
+    tmp_path: Path, cwd: str | None, archived: ArchiveFilter, not_begun: tuple[str, ...] | None
 ) -> None:
     connection = open_database(tmp_path / "sessions.db")
     asked: list[str] = []
     connection.set_trace_callback(asked.append)
-    read_page(connection, cwd, None, 50, archived)
+    read_page(connection, cwd, None, 50, archived, not_begun)
     connection.set_trace_callback(None)
     [query] = asked
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]

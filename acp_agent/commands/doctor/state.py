@@ -122,7 +122,7 @@ async def _store(path: Path) -> list[Finding]:
     try:
         store = await SqliteStore.open(path)
         try:
-            page = await store.list(limit=1)
+            page = await store.list(limit=1, not_begun=())
         finally:
             await store.aclose()
     except AgentError as error:
