@@ -7,6 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ FULL = Usage(29_000, 400)
 
 def swaps(home: Path) -> list[tuple[str, str, str]]:
     """Trigger, recipe and digest of every compaction in the log."""
-    with sqlite3.connect(home / "state" / "sessions.db") as database:
+    with closing(sqlite3.connect(home / "state" / "sessions.db")) as database:
         rows = database.execute(
             "SELECT data FROM events WHERE kind = 'context_swapped' ORDER BY session, seq"
         ).fetchall()

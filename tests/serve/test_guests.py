@@ -7,7 +7,6 @@ import resource
 import socket
 import struct
 import sys
-from asyncio import WriteTransport
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
@@ -160,12 +159,12 @@ async def test_a_browser_that_asks_first_is_not_let_in_by_that(tmp_path: Path) -
 
 
 async def test_the_end_of_a_connection_takes_nothing_from_a_later_one_between_the_same_ports() -> None:
-    guests, hosted = Guests(), list[tuple[AbstractContextManager[bool], WriteTransport]]()
+    guests, hosted = Guests(), list[tuple[AbstractContextManager[bool], asyncio.StreamWriter]]()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host = guests.hosted(writer.transport)
         assert host.__enter__()
-        hosted.append((host, writer.transport))
+        hosted.append((host, writer))
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
         address = server.sockets[0].getsockname()
@@ -179,8 +178,10 @@ async def test_the_end_of_a_connection_takes_nothing_from_a_later_one_between_th
                 if count == 1:  # it is reset, so that its port is free at once
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 else:
-                    (earlier, _), (later, transport) = hosted
+                    (earlier, gone), (later, writer) = hosted
                     earlier.__exit__(None, None, None)
                     guests.cut_off((source, address))
-                    assert transport.is_closing()
+                    assert writer.transport.is_closing()
                     later.__exit__(None, None, None)
+                    for each in (gone, writer):
+                        each.close()

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,7 @@ async def test_a_large_file_comes_back_from_a_private_store_that_goes_with_the_s
 
 
 def logged(it: Stage) -> Sequence[dict[str, Any]]:
-    with sqlite3.connect(it.home / "state" / "sessions.db") as database:
+    with closing(sqlite3.connect(it.home / "state" / "sessions.db")) as database:
         rows = database.execute("SELECT data FROM events WHERE kind = 'tool_returned' ORDER BY seq").fetchall()
     return [json.loads(data) for (data,) in rows]
 

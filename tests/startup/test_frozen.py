@@ -29,7 +29,10 @@ from acp_agent.frozen import frozen
 Decorator = Callable[[type], Any]
 BOTH: tuple[Decorator, Decorator] = (dataclass(frozen=True, slots=True), frozen)
 
-values = st.one_of(st.integers(0, 2), st.just(float("nan")), st.text(max_size=2), st.tuples(st.booleans()), st.none())
+# No NaN, which equals itself in a dataclass of Python 3.12 and not in one of 3.13.
+values = st.one_of(
+    st.integers(0, 2), st.floats(allow_nan=False), st.text(max_size=2), st.tuples(st.booleans()), st.none()
+)
 options = st.fixed_dictionaries({}, optional={"repr": st.booleans(), "compare": st.booleans()})
 
 
