@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 from acp_agent.config.home import HOME_VARIABLE, ensure_private_dir
 from acp_agent.errors import StorageError
@@ -44,10 +45,10 @@ def open_database(path: Path) -> sqlite3.Connection:
         )
     ensure_private_dir(path.parent)
     _make_private(path)
+    # `Path.as_uri` loads urllib.request from Python 3.14 on, for which the first session would wait.
+    uri = f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw"
     with storage_errors(path):
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _check_ours(connection, path)
             if _use_wal(connection):

@@ -67,7 +67,8 @@ async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(tmp_path
     assert (dashed.code, dashed.err) == (0, "")
     assert dashed.out.splitlines()[-1] == f"Say hello 2 in {tmp_path}. all -v -- it"
     mistyped = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2", "--agr", "--", "it")
-    assert (mistyped.code, mistyped.err.endswith("unrecognized arguments: --agr it\n")) == (2, True)
+    # What stands behind is named too before Python 3.14.
+    assert (mistyped.code, "unrecognized arguments: --agr" in mistyped.err) == (2, True)
     missing = await run_command(tmp_path, "recipe", "show", "mine")
     assert missing.code == 1
     assert "needs the argument `depth` (how deep)" in missing.err
