@@ -220,14 +220,15 @@ class Session:
             await self.host.show(TitleUpdated(title))
 
     async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
+        # First, since what somebody else has chosen meanwhile may be another value than the one that is wanted here.
+        await self._catch_up()
         event = change_event(await self.options(), option_id, value, self.host.models.unusable)
         if event is not None:
-            await self._catch_up()
             await self._change(event)
         return await self.options()
 
     async def catch_up(self) -> None:
-        """Show what somebody else has changed; where a turn runs, it does so by itself."""
+        """Show what somebody else has changed."""
         try:
             async with self._changing:
                 if not self._closed:
@@ -236,9 +237,8 @@ class Session:
             _log.info("%s does not know yet what was changed elsewhere: %s", self.session_id, error)
 
     async def _catch_up(self) -> None:
-        # What somebody else appended, a running turn must learn from its own next append.
-        if self._running is None:
-            await self.host.log.refresh()
+        # Of what somebody else has appended, a running turn may have no more below it than settings.
+        await (self.host.log.refresh if self._running is None else self.host.log.confirm)()
 
     async def _append(self, event: Event) -> None:
         # Another process may work on the session at this very moment: that fails a turn of ours, and no setting.

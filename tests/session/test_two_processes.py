@@ -133,6 +133,33 @@ async def test_an_editor_of_version_2_is_told_of_what_another_process_changed_al
         assert titles(first.agent, session, heard) == ["Theirs"]
 
 
+@pytest.mark.parametrize("working", [False, True])
+async def test_a_mode_that_is_chosen_holds_also_where_another_process_has_changed_it_and_the_menu_shows_it_still(
+    tmp_path: Path, working: bool
+) -> None:
+    hold = anyio.Event()
+    touch = ToolCall("shell", {"command": "touch made"})
+    script = [Reply(["I ", "work."], tool_calls=[touch], hold=hold, hold_after=1), Reply("Done.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        turn = await first.start_prompt(session, "Go on") if working else None
+        if working:
+            await server.wait_held()
+        await second.resume(session, tmp_path)
+        await second.set_mode(session, "full-access")
+        assert not first.updates(session, "current_mode_update")
+        await first.set_mode(session, "ask")
+        hold.set()
+        await (await first.start_prompt(session, "Go on") if turn is None else turn).result()
+        assert [permission["toolCall"]["title"] for permission in first.desk.permissions] == ["touch made"]
+        modes = [update["currentModeId"] for update in first.updates(session, "current_mode_update")]
+        assert modes == ["full-access", "ask"]
+
+
 async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(tmp_path: Path) -> None:
     hold = anyio.Event()
     script = [Reply(["It is ", "lost."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
