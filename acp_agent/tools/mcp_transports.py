@@ -40,6 +40,8 @@ Streams: TypeAlias = tuple[
 ]
 
 _CONNECT_SECONDS = 30.0
+_REFUSAL_BYTES = 65_536
+"""Of a body that is read for why a request was refused."""
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _ID = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[^"\\\\]{1,200}")\s*'
 _ANSWER = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb',\s*"(?:result|error)"')
@@ -90,8 +92,10 @@ class Seen:
         """Hear of an HTTP answer."""
         self.status = response.status_code
         request = response.request
-        if self.status == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-            self.forgotten.add(json.loads(request.content).get("id"))
+        if self.status in (400, 404) and request.method == "POST" and "mcp-session-id" in request.headers:
+            identifier = json.loads(request.content).get("id")
+            if self.status == 404 or await _knows_no_session(response, identifier):
+                self.forgotten.add(identifier)
 
     async def why(self, error: Exception) -> str:
         """A failure in words that hold no URL and no header; waits a moment for how a process ends that was lost."""
@@ -130,6 +134,19 @@ class Seen:
                 case _:
                     continue
         return f"{type(leaves[0]).__name__} while speaking with it"
+
+
+async def _knows_no_session(response: httpx2.Response, identifier: object) -> bool:
+    """Whether a 400 means what the protocol has 404 for: MCP's SDKs for Python and Go answered like that for long, and
+    servers after the examples of TypeScript's do. What has the request's own id is an answer, whatever it speaks of."""
+    length = response.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > _REFUSAL_BYTES or b"session" not in (await response.aread()).lower():
+        return False
+    try:
+        said = json.loads(response.content)
+    except ValueError:
+        return True
+    return not isinstance(said, dict) or cast("dict[str, object]", said).get("id") != identifier
 
 
 def leaves_of(error: BaseException) -> list[BaseException]:
