@@ -13,6 +13,7 @@ from acp_agent.conversation.events import (
     DirectoriesChanged,
     Event,
     InstructionsLoaded,
+    LoggedEvent,
     ModeChanged,
     ModelChanged,
     PermissionGranted,
@@ -69,14 +70,13 @@ class SessionLog:
         """
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                events = build(self.context)
-                if not events:
-                    return
-                try:
-                    logged = await self._store.append(self._session_id, self.context.head, events)
-                except SessionConflictError:
-                    await self._catch_up()
-                    logged = await self._store.append(self._session_id, self.context.head, build(self.context))
+                logged: tuple[LoggedEvent, ...] = ()
+                while events := build(self.context):
+                    try:
+                        logged = await self._store.append(self._session_id, self.context.head, events)
+                        break
+                    except SessionConflictError:
+                        await self._catch_up()  # which may be behind again at once
                 for event in logged:
                     self.context = self.context.apply(event)
         await self._tell()
