@@ -90,7 +90,6 @@ class SessionTurns:
             if not says_anything(ticket.parts):
                 return "end_turn"
             stop = await self._run(ticket.parts)
-            await self._close_turn(stop, None)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self._close_turn("cancelled", None)
@@ -111,6 +110,8 @@ class SessionTurns:
         except Exception as error:
             await self._close_turn("error", f"{type(error).__name__} inside the agent")
             raise
+        # Not above, where its failure would close the turn once more.
+        await self._close_turn(stop, None)
         return stop
 
     async def _open_turn(self) -> None:

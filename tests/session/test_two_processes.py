@@ -133,6 +133,28 @@ async def test_an_editor_of_version_2_is_told_of_what_another_process_changed_al
         assert titles(first.agent, session, heard) == ["Theirs"]
 
 
+async def test_a_call_ends_once_whose_question_is_cancelled_in_a_turn_that_another_agent_overtook(
+    tmp_path: Path,
+) -> None:
+    touch = ToolCall("shell", {"command": "touch made"})
+    async with (
+        model_server([Reply("I do.", tool_calls=[touch]), Reply("Two.")], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        first.permission_answer, first.permission_hold = "cancelled", anyio.Event()
+        overtaken = await first.start_prompt(session, "One?")
+        await first.wait_for(lambda line: line.method == "session/request_permission")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        first.permission_hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        assert [update["status"] for update in first.updates(session, "tool_call_update")] == ["failed"]
+        assert len(first.updates(session, "tool_call")) == 1
+
+
 @pytest.mark.parametrize("working", [False, True])
 async def test_a_mode_that_is_chosen_holds_also_where_another_process_has_changed_it_and_the_menu_shows_it_still(
     tmp_path: Path, working: bool
