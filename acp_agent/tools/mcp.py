@@ -167,8 +167,7 @@ class Connection:
                 async with self._client.listen(
                     tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
                 ) as events:
-                    if missed:
-                        changed("tools")  # nobody has heard what changed meanwhile
+                    changed("tools")  # nobody has heard what changed before, also not since it was listed first
                     async for _ in events:
                         pause = LISTEN_PAUSES[0]
                         changed("tools")

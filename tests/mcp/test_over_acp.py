@@ -34,6 +34,12 @@ def _asks(line: Line) -> bool:
     return line.kind == "request" and line.method == "mcp/message"
 
 
+async def listed(it: Stage, server: EditorServer, times: int) -> None:
+    """Wait until the agent knows the server's tools as of so many listings."""
+    await it.agent.until(lambda: [method for method, _ in server.got].count("tools/list") == times, 10)
+    await it.agent.until(lambda: "tools/list" not in server.active.values(), 10)
+
+
 def offered(it: Stage, call: int) -> list[str]:
     """The names of the tools of MCP servers that the model was told of."""
     tools = json.loads(json.dumps(it.server.calls[call].body["tools"]))
@@ -250,13 +256,28 @@ async def test_a_subscription_that_ends_is_asked_for_again_and_what_was_missed_i
     async with stage(tmp_path, Reply("One."), editor=ZED_BETA) as it:
         session = await opened(it, desk)
         await ready(it, "desk")
-        await desk.listened_to()
+        await listed(it, desk, 2)
         reload.set()
         await desk.listened_to(2)
-        await it.agent.until(lambda: [method for method, _ in desk.got].count("tools/list") == 2, 10)
-        await it.agent.until(lambda: "tools/list" not in desk.active.values(), 10)
+        await listed(it, desk, 3)
         await it.agent.prompt(session, "Look", 30)
         assert offered(it, 0) == ["mcp__desk__look", "mcp__desk__more"]
+
+
+async def test_a_list_that_changes_before_anybody_listens_is_listed_again(tmp_path: Path) -> None:
+    desk = EditorServer("desk", tools=[LOOK])
+
+    async def list_tools(message: Mapping[str, Any]) -> Any:
+        before = desk.lists["tools"]
+        desk.lists["tools"] = [LOOK, tool("late")]
+        return {"result": {"resultType": "complete", "tools": before, "ttlMs": 0, "cacheScope": "private"}}
+
+    desk.handlers["tools/list"] = list_tools
+    async with stage(tmp_path, Reply("One."), editor=ZED_BETA) as it:
+        session = await opened(it, desk)
+        await listed(it, desk, 2)
+        await it.agent.prompt(session, "Look", 30)
+        assert offered(it, 0) == ["mcp__desk__look", "mcp__desk__late"]
 
 
 async def test_a_server_that_says_more_than_is_taken_loses_how_far_it_is_and_no_change_of_a_list(
@@ -365,10 +386,9 @@ async def test_each_of_two_servers_is_asked_for_its_own_and_what_one_says_is_not
         session = await opened(it, desk, shop)
         for server in (desk, shop):
             await ready(it, server.name)
-            await server.listened_to()
+            await listed(it, server, 2)
         # It knows what the other is asked, and says that it has changed.
         [asked] = [request_id for request_id, method in desk.active.items() if method == "subscriptions/listen"]
-        listed = [method for method, _ in desk.got].count("tools/list")
         news = {"_meta": {f"{ABOUT}subscriptionId": asked}}
         await shop.says(asked, "notifications/tools/list_changed", news)
         await it.agent.set_mode(session, "full-access")
@@ -376,9 +396,9 @@ async def test_each_of_two_servers_is_asked_for_its_own_and_what_one_says_is_not
         assert [result.text for result in results(it.server.calls[1].body)] == ["A lamp.", "A till."]
         assert desk.calls() == [{"name": "look", "arguments": {"at": "top"}}]
         assert shop.calls() == [{"name": "look", "arguments": {"at": "door"}}]
-        assert [method for method, _ in desk.got].count("tools/list") == listed
+        assert [method for method, _ in desk.got].count("tools/list") == 2
         await desk.says(asked, "notifications/tools/list_changed", news)
-        await it.agent.until(lambda: [method for method, _ in desk.got].count("tools/list") > listed, 10)
+        await listed(it, desk, 3)
 
 
 async def test_version_2_reaches_them_as_version_1_does(tmp_path: Path) -> None:
