@@ -202,9 +202,7 @@ class SessionManager:
             await session.set_title(title)
         else:
             await _stored_title(self._services.store, session_id, title)
-        for other in self._services.sessions.others(session_id, self):
-            # Not waited for: its client may read slowly.
-            self._tasks.start_soon(other.catch_up)
+            self._tell_others(session_id)
         return title
 
     async def archive(self, session_id: str) -> None:
@@ -296,11 +294,17 @@ class SessionManager:
         return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)
 
     def _start(self, host: SessionHost) -> Session:
-        session = Session(host)
+        session = Session(host, partial(self._tell_others, host.session_id))
         self._open[session.session_id] = session
         self._services.sessions.add(session, self)
         self._tasks.start_soon(self._serve, session)
         return session
+
+    def _tell_others(self, session_id: str) -> None:
+        """Other clients that have this session open are told what was set here."""
+        for other in self._services.sessions.others(session_id, self):
+            # Not waited for: its client may read slowly.
+            self._tasks.start_soon(other.catch_up)
 
     async def _serve(self, session: Session) -> None:
         try:

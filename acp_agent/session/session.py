@@ -7,7 +7,7 @@ What a turn is, it does not know.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import chain
 from typing import Literal
 
@@ -35,11 +35,13 @@ class Session:
     """One open conversation. `serve` must run for its prompts to be answered.
 
     :param host: its log, client and settings.
+    :param changed: called when its title or an option was set here.
     :ivar offered: its editor was told what may be chosen from, or is about to be.
     """
 
-    def __init__(self, host: SessionHost) -> None:
+    def __init__(self, host: SessionHost, changed: Callable[[], None]) -> None:
         self.host = host
+        self._changed = changed
         self._catching_up = CatchingUp(host, lambda: self._running is not None)
         host.log.caught_up = self._catching_up.show
         self.offered = False
@@ -217,6 +219,7 @@ class Session:
         async with self._changing:
             await self._catch_up()
             await self._append(TitleChanged(title, "user"))
+            self._changed()
             await self.host.show(TitleUpdated(title))
 
     async def _set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
@@ -247,6 +250,7 @@ class Session:
     async def _change(self, event: Event) -> None:
         mode = self.host.mode
         await self._append(event)
+        self._changed()
         self.host.run.chosen(event)
         if self.host.mode != mode:
             await self.host.show(ModeUpdated(self.host.mode))
