@@ -156,10 +156,15 @@ class Session:
     async def _keep(self, waiting: Iterable[Ticket]) -> None:
         """Keep prompts whose turn will not come: they are shown again, and the model never sees them."""
         kept = [ticket.parts for ticket in waiting if says_anything(ticket.parts) and not ticket.provisional]
+        if not kept:
+            return
         events = [(UserPrompted(new_id("msg"), parts, sent=()), TurnEnded("cancelled")) for parts in kept]
+        log = self.host.log
+        log.caught_up = None  # nobody is told of anything any more
         try:
+            await log.refresh()  # another process may have overtaken the turn that they waited for
             # In the turn of another process they have no place.
-            await self.host.log.append_built(
+            await log.append_built(
                 lambda context: () if context.turn_from is not None else tuple(chain.from_iterable(events))
             )
         except AgentError as error:

@@ -155,6 +155,38 @@ async def test_a_call_ends_once_whose_question_is_cancelled_in_a_turn_that_anoth
         assert len(first.updates(session, "tool_call")) == 1
 
 
+@pytest.mark.parametrize("over", [True, False])
+async def test_a_prompt_that_waits_behind_an_overtaken_turn_is_kept_where_the_other_one_s_is_over(
+    tmp_path: Path, over: bool
+) -> None:
+    holds = [anyio.Event(), anyio.Event()]
+    script = [Reply(["It ", "is lost."], hold=holds[0], hold_after=1), Reply(["Tw", "o."], hold=holds[1], hold_after=1)]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.start_prompt(session, "One?")
+        await server.wait_held()
+        waiting = await first.start_prompt(session, "Later")
+        await second.resume(session, tmp_path)
+        taken_over = await second.start_prompt(session, "Two?")
+        await server.wait_held(2)
+        if over:
+            holds[1].set()
+            await taken_over.result()
+        await first.request("session/close", {"sessionId": session})
+        assert await waiting.result() == {"stopReason": "cancelled"}
+        # In the middle of the other one's turn it would end that.
+        holds[1].set()
+        assert await taken_over.result() == {"stopReason": "end_turn"}
+        heard = len(first.lines)
+        await first.load(session, tmp_path)
+        shown = [update["content"]["text"] for update in first.updates(session, "user_message_chunk", since=heard)]
+        assert shown == (["One?", "Two?", "Later"] if over else ["One?", "Two?"])
+
+
 @pytest.mark.parametrize("working", [False, True])
 async def test_a_mode_that_is_chosen_holds_also_where_another_process_has_changed_it_and_the_menu_shows_it_still(
     tmp_path: Path, working: bool
