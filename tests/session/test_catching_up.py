@@ -69,6 +69,8 @@ async def test_what_an_editor_could_not_be_told_to_the_end_is_told_by_the_next_o
         with anyio.CancelScope() as scope:
             await log.refresh()
         log.caught_up = showing
+        # Also where there is more by then.
+        await theirs.append("s", log.context.head, [TitleChanged("Theirs")])
         await log.refresh()
         assert told == [(first, "plan")]
 

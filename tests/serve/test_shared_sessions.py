@@ -1,4 +1,4 @@
-"""What one client sets in a session that others have open too: they are told of it at once."""
+"""A session that several clients have open: what one of them does with it is so for the others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
-from support.client import AgentProcess
+from support.client import AgentError, AgentProcess
 from support.models import Reply
 from support.remote import site
 from support.stage import PATIENCE
@@ -38,3 +39,15 @@ async def test_an_option_that_one_client_sets_is_told_to_all_that_have_the_sessi
         # Who sets it is told of it once.
         modes = [update["currentModeId"] for update in other.updates(session, "current_mode_update")]
         assert modes == ["full-access"]
+
+
+@pytest.mark.parametrize("method", ["session/archive", "session/delete", "session/close"])
+async def test_a_session_that_is_put_away_ends_for_all_that_have_it_open(tmp_path: Path, method: str) -> None:
+    async with site(tmp_path) as it, it.client() as one, it.client() as other, it.client() as guest:
+        session = await it.opened(one)
+        await other.resume(session, it.folder)
+        assert await guest.request(method, {"sessionId": session}) == {}
+        for client in (one, other):
+            with pytest.raises(AgentError) as error:
+                await client.prompt(session, "Go on", PATIENCE)
+            assert error.value.code == -32002
