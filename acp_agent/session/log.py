@@ -81,15 +81,17 @@ class SessionLog:
                     self.context = self.context.apply(event)
         await self._tell()
 
-    async def change(self, event: Event) -> None:
+    async def change(self, event: Event, *, between_turns: bool = False) -> None:
         """Add an event that changes a setting, behind whatever another process appends meanwhile. Not for a running
         turn, which must not have the conversation changed below it.
 
+        :param between_turns: not where a turn is open, wherever that runs.
         :raises SessionNotFoundError: the session was deleted.
         """
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                while True:
+                logged: tuple[LoggedEvent, ...] = ()
+                while not (between_turns and self.context.turn_from is not None):
                     try:
                         logged = await self._store.append(self._session_id, self.context.head, [event])
                         break

@@ -289,8 +289,8 @@ class SessionManager:
         log = SessionLog(services.store, session_id, context)
         if (additional := tuple(map(str, directories[1:]))) != context.additional_directories:
             await log.change(DirectoriesChanged(additional))
-        if context.instructions != instructions.text and context.turn_from is None:
-            await log.append(instructions)
+        if context.instructions != instructions.text:
+            await log.change(instructions, between_turns=True)
         return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)
 
     def _start(self, host: SessionHost) -> Session:

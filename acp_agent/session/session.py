@@ -7,7 +7,8 @@ What a turn is, it does not know.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Literal
 
@@ -15,7 +16,7 @@ import anyio
 
 from acp_agent.conversation.events import Event, LoggedEvent, TitleChanged, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import UserPart, new_id
-from acp_agent.errors import AgentError, SessionClosedError
+from acp_agent.errors import AgentError, SessionClosedError, SessionConflictError
 from acp_agent.session.catching_up import CatchingUp
 from acp_agent.session.host import SessionHost
 from acp_agent.session.mailbox import Mailbox, Ticket
@@ -211,7 +212,8 @@ class Session:
         if self._closed:
             raise SessionClosedError(self.session_id)
         async with self._changing:
-            return await self._set_option(option_id, value)
+            with _in_an_overtaken_turn():
+                return await self._set_option(option_id, value)
 
     async def set_title(self, title: str) -> None:
         """Give it the title that a person wants; nothing else takes it away again.
@@ -222,8 +224,9 @@ class Session:
         if self._closed:
             raise SessionClosedError(self.session_id)
         async with self._changing:
-            await self._catch_up()
-            await self._append(TitleChanged(title, "user"))
+            with _in_an_overtaken_turn():
+                await self._catch_up()
+                await self._append(TitleChanged(title, "user"))
             self._changed()
             await self.host.show(TitleUpdated(title))
 
@@ -287,6 +290,18 @@ class Session:
         """Show the whole log."""
         async for update in replay(events, self._turns.view_of):
             await self.host.show(await self.host.attachments.shown(update))
+
+
+@contextmanager
+def _in_an_overtaken_turn() -> Generator[None]:
+    """Say of a setting what is said of the turn."""
+    try:
+        yield
+    except SessionConflictError as error:
+        raise SessionConflictError(
+            "Another process has worked on this session meanwhile, and a turn from before that still runs here. Cancel "
+            "it and choose again; nothing was set."
+        ) from error
 
 
 def _over(ticket: Ticket) -> TurnOver:

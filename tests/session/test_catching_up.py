@@ -8,7 +8,15 @@ from pathlib import Path
 import anyio
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, ModeChanged, NoteAdded, TitleChanged, UserPrompted
+from acp_agent.conversation.events import (
+    Event,
+    InstructionsLoaded,
+    ModeChanged,
+    NoteAdded,
+    TitleChanged,
+    TurnEnded,
+    UserPrompted,
+)
 from acp_agent.conversation.messages import Text
 from acp_agent.session.log import SessionLog
 from support.stores import START, STORES, opened, read
@@ -87,6 +95,25 @@ async def test_a_setting_is_changed_behind_what_another_process_says_at_that_mom
         assert log.context == Context.from_log([each async for each in theirs.events("s")])
         assert log.context.title == "Ours"
         assert log.context.turn_from is not None
+
+
+async def test_what_is_set_between_turns_alone_is_not_set_in_one_that_another_process_begins_at_that_moment(
+    tmp_path: Path,
+) -> None:
+    rules = InstructionsLoaded("Be brief.", ("AGENTS.md",))
+    async with (
+        opened(lambda: STORES["sqlite"](tmp_path)) as ours,
+        opened(lambda: STORES["sqlite"](tmp_path)) as theirs,
+    ):
+        log = SessionLog(ours, "s", Context.from_log(await ours.create("s", "/shop", [], [START])))
+        await theirs.append("s", log.context.head, [UserPrompted("u1", (Text("Port the cart."),))])
+        await log.change(rules, between_turns=True)
+        assert (log.context.head, log.context.instructions) == (2, "")
+        await theirs.append("s", log.context.head, [TurnEnded("end_turn"), TitleChanged("Theirs")])
+        await log.refresh()
+        await theirs.append("s", log.context.head, [ModeChanged("plan")])
+        await log.change(rules, between_turns=True)
+        assert (log.context.mode, log.context.title, log.context.instructions) == ("plan", "Theirs", "Be brief.")
 
 
 async def test_a_turn_goes_on_however_often_another_process_changes_a_setting_before_it_can_append(

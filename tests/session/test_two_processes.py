@@ -148,6 +148,14 @@ async def test_a_call_ends_once_whose_question_is_cancelled_in_a_turn_that_anoth
         await first.wait_for(lambda line: line.method == "session/request_permission")
         await second.resume(session, tmp_path)
         await second.prompt(session, "Two?")
+        for method, wanted in {
+            "session/set_mode": {"modeId": "plan"},
+            "session/set_config_option": {"configId": "mode", "value": "plan"},
+            "session/set_title": {"title": "Mine"},
+        }.items():
+            with pytest.raises(AgentError, match="Cancel it and choose again; nothing was set"):
+                await first.request(method, {"sessionId": session, **wanted})
+        assert (await second.request("session/list", {}))["sessions"][0]["title"] == "One?"
         first.permission_hold.set()
         with pytest.raises(AgentError, match="Another process has worked on this session"):
             await overtaken.result()
