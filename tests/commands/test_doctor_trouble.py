@@ -207,20 +207,20 @@ async def test_what_is_to_be_typed_can_be_typed_whatever_the_folder_is_called(tm
     assert f"What {place / '.acp-agent'} brings is allowed to run." in shown.out
 
 
-IMPATIENT = "import openai, acp_agent.commands.doctor.models as it\nit.SECONDS = 3.0\n"
+IMPATIENT = "import openai, acp_agent.commands.doctor.models as it\nit.SECONDS = 5.0\n"
 """With the SDK loaded, so that the time goes to asking alone."""
 
 
 @pytest.mark.parametrize(
     ("reply", "says", "advice"),
     [
-        (Reply("x", hang=True), "did not answer within 3 seconds.", "Look at the network, a proxy (HTTPS_PROXY)"),
-        (Reply(http_status=500), "refused each try within 3 seconds. openai: it answered with status 500", "Wait, and"),
-        (Reply(http_status=503), "refused each try within 3 seconds. openai: it is overloaded", "Wait, and"),
-        (Reply(http_status=429), "refused each try within 3 seconds. openai: the rate limit is reached", "Wait, and"),
+        (Reply("x", hang=True), "did not answer within 5 seconds.", "Look at the network, a proxy (HTTPS_PROXY)"),
+        (Reply(http_status=500), "refused each try within 5 seconds. openai: it answered with status 500", "Wait, and"),
+        (Reply(http_status=503), "refused each try within 5 seconds. openai: it is overloaded", "Wait, and"),
+        (Reply(http_status=429), "refused each try within 5 seconds. openai: the rate limit is reached", "Wait, and"),
         (
             Reply("x", sse_error="overloaded_error"),
-            "refused each try within 3 seconds. openai: it is overloaded",
+            "refused each try within 5 seconds. openai: it is overloaded",
             "Wait, and",
         ),
     ],
