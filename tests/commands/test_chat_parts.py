@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,8 @@ from acp_agent.conversation.messages import Image, ResourceLink, Text
 from acp_agent.turn.updates import Command
 from support.pictures import png
 
+BREAKS = re.compile(" |(?<=[ab漢])漢")
+"""Where a line of these may be broken."""
 WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
 
 
@@ -47,7 +50,43 @@ def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(tex
         " ", ""
     )
     for kind, row in rows:
-        assert kind == "code" or "|" in row or get_cwidth(row) <= columns or " " not in row.strip()
+        assert kind == "code" or "|" in row or get_cwidth(row) <= columns or not BREAKS.search(row.strip())
+
+
+@pytest.mark.parametrize("start", ["```", "|b", "# b"])
+def test_what_a_row_of_prose_begins_with_where_it_was_broken_makes_no_code_no_table_and_no_heading(start: str) -> None:
+    text = f"aaaaaaaaaa {start} bb bb bb\nbb bb bb bb bb\n"
+    whole = flowed([text], 10)
+    assert flowed([*text], 10) == whole
+    assert {kind for kind, _ in whole} == {"text"}
+    assert all(len(row) <= 10 for _, row in whole)
+
+
+def test_chinese_and_japanese_are_broken_between_their_signs_but_not_before_their_stops_and_inside_their_quotes() -> (
+    None
+):
+    text = "吾輩は猫である。名前はまだ無い。「どこで」生れたかとんと見当がつかぬ。"
+    rows = [row for _, row in flowed([*text], 12)]
+    assert "".join(rows) == text
+    assert len(rows) > 5
+    assert all(8 <= get_cwidth(row) <= 12 for row in rows[:-1])
+    assert not any(row[0] in "。」" or row[-1] == "「" for row in rows)
+    assert flowed(["한국어는 띄어쓰기를 합니다"], 12) == [("text", row) for row in ("한국어는", "띄어쓰기를", "합니다")]
+
+
+@pytest.mark.parametrize("sign", ["漢", " ", "e\u0301", "👩‍👩‍👧"], ids=["wide", "blank", "combined", "joined"])
+def test_a_line_without_an_end_costs_no_more_with_each_of_its_pieces(sign: str) -> None:
+    asked = 0
+
+    def width_of(text: str) -> int:
+        nonlocal asked
+        asked += len(text)
+        return get_cwidth(text)
+
+    flow, pieces = Flow(width_of), 1_000
+    for _ in range(pieces):
+        flow.feed(sign * 8, 80)
+    assert asked <= pieces * 250
 
 
 def test_code_and_tables_keep_their_lines() -> None:

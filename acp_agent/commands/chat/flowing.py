@@ -1,16 +1,25 @@
 """Text that streams, as lines: what is whole is printed, and what is not yet stands alone until it is.
 
-A line that is wider than the terminal is broken between words, so that no more than one row ever stands alone. Code and
-tables are left as they are, so that they can be copied. However a text is cut into pieces, the same lines come of it.
+A line that is wider than the terminal is broken between words, or between the signs of Chinese and Japanese, which have
+no spaces, so that no more than one row ever stands alone. Code and tables are left as they are, so that they can be
+copied. However a text is cut into pieces, the same lines come of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["text", "heading", "code"]
 Row: TypeAlias = tuple[Kind, str]
+
+_BREAK = re.compile(
+    r" |(?<![\s(\[（［｛「『【〈《〔“‘])"  # no row ends with what opens
+    r"[（［｛「『【〈《〔\u3041-\u3096\u30a1-\u30fa\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Where a line may be broken: a space, or before a sign of Chinese or Japanese or what opens a quote of theirs. Not
+before their stops, and not within Korean words, which have spaces between them."""
 
 
 class Flow:
@@ -23,6 +32,8 @@ class Flow:
         self._width_of = width_of
         self._rest = ""
         self._fenced = False
+        self._goes_on: Kind | None = None
+        """Of the line of which rows are there already; what comes is not the beginning of one."""
 
     @property
     def rest(self) -> str:
@@ -41,12 +52,11 @@ class Flow:
         *whole, rest = held.removesuffix(last).replace("\r", "\n").split("\n")
         rows: list[Row] = []
         for line in whole:
-            rows += self._rows(self._broken(line, columns))
-            self._fenced ^= _is_fence(line)
-        *broken, self._rest = self._broken(rest, columns)
-        rows += self._rows(broken)
-        self._rest += last
-        return rows
+            broken, end = self._broken(line, columns)
+            rows += [*broken, self._ended(end)]
+        broken, rest = self._broken(rest, columns)
+        self._rest = rest + last
+        return [*rows, *broken]
 
     def end(self) -> list[Row]:
         """The text is over.
@@ -54,41 +64,44 @@ class Flow:
         :returns: what was left of it.
         """
         rest, self._rest = self._rest.removesuffix("\r"), ""
-        rows = self._rows([rest] if rest else [])
-        self._fenced ^= _is_fence(rest)
-        return rows
+        return [self._ended(rest)] if rest else []
 
-    def _rows(self, texts: Iterable[str]) -> list[Row]:
-        return [(self._kind(text), text) for text in texts]
+    def _ended(self, row: str) -> Row:
+        """The last row of a line."""
+        kind = self._goes_on or self._kind(row)
+        self._fenced ^= self._goes_on is None and _is_fence(row)
+        self._goes_on = None
+        return kind, row
 
-    def _kind(self, row: str) -> Kind:
-        if self._fenced or _is_fence(row):
+    def _kind(self, line: str) -> Kind:
+        if self._fenced or _is_fence(line):
             return "code"
-        return "heading" if _is_heading(row) else "text"
+        return "heading" if _is_heading(line) else "text"
 
-    def _broken(self, line: str, columns: int) -> list[str]:
-        if self._fenced or line.lstrip().startswith(("|", "```")):
-            return [line]
-        rows: list[str] = []
-        while self._width_of(line) > columns and (at := self._break(line, columns)) > 0:
-            rows.append(line[:at])
-            line = line[at + 1 :]
-        return [*rows, line]
+    def _broken(self, line: str, columns: int) -> tuple[list[Row], str]:
+        """The rows that are whole, and the rest."""
+        kind = self._goes_on or self._kind(line)
+        rows: list[Row] = []
+        if self._goes_on is None and (kind == "code" or line.lstrip().startswith("|")):
+            return rows, line
+        while (at := self._break(line, columns)) > 0:
+            rows.append((kind, line[:at]))
+            line = line[at:].removeprefix(" ")
+            self._goes_on = kind
+        return rows, line
 
     def _break(self, line: str, columns: int) -> int:
-        """The last space before the edge, or the first one behind it; -1 where there is none. Those that a line begins
-        with do not count: what is indented would lose that, and stay as long."""
-        begins = len(line) - len(line.lstrip(" "))
-        width, best = 0, -1
+        """The last place before the edge, or the first one behind it; -1 where there is none, or all fits. Those in
+        what a line begins with do not count: what is indented would lose that, and stay as long."""
+        first = len(line) - len(line.lstrip(" ")) + 1
+        width = 0
         for at, character in enumerate(line):
-            if character == " " and at > begins:
-                if width > columns:
-                    return at if best < 0 else best
-                best = at
             width += self._width_of(character)
-            if width > columns and best > 0:
-                return best
-        return best if width > columns else -1
+            if width > columns:
+                before = [found.start() for found in _BREAK.finditer(line, first, at + 1)]
+                behind = None if before else _BREAK.search(line, max(at + 1, first))
+                return before[-1] if before else behind.start() if behind is not None else -1
+        return -1
 
 
 def _is_fence(line: str) -> bool:
