@@ -1,18 +1,17 @@
-"""Allowing a project's hooks and recipes, as `acp-agent trust` does.
+"""Allowing a project's hooks and recipes, as a person does with `acp-agent trust`.
 
     write(folder, ".acp-agent/recipes/fix.md"); trust(home, folder)     # before the session's first prompt
 
-Knows the agent's own store, and no question.
+Knows the command line, and neither the store nor the question. Imports nothing of acp_agent.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from acp_agent.app import project_places
-from acp_agent.config import load_settings
-from acp_agent.config.brought import read_brought
-from acp_agent.config.trust import TrustStore
+from support import forked
+from support.checkout import REPOSITORY
 
 
 def trust(home: Path, folder: Path) -> None:
@@ -21,10 +20,9 @@ def trust(home: Path, folder: Path) -> None:
     :param home: of `support.client`, with the agent's state in `home / "state"`.
     :param folder: a session's working directory.
     """
-    env = {"HOME": str(home), "ACP_AGENT_HOME": str(home / "state")}
-    settings = load_settings(env, folder)
-    commands = [command for command in settings.hooks if command.origin == "project"]
-    TrustStore(settings.home).trust(
-        read_brought(place, commands if place == settings.project else ())
-        for place in project_places(env, settings, folder)
-    )
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8"}
+    env |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state")}
+    env |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    home.mkdir(parents=True, exist_ok=True)
+    done = forked.run("acp_agent", ["trust", str(folder)], cwd=home, env=env, stdin="", timeout=50)
+    assert done.returncode == 0, done.stderr
