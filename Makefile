@@ -31,7 +31,7 @@ UV_VERSION := 0.13.9
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format coverage bench pins clean
+.PHONY: help demo test lint format coverage bench contract pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,10 @@ coverage: $(DEV) $(NPM) ## the test suite with branch coverage
 
 bench: $(DEV) ## measure the agent from outside, over the wire
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+# Each changed file there needs a commit of its own that cites the sentence which demands it.
+contract: ## note the files of tests/contract as they are now
+	find tests/contract -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum >.ci/contract.sha256
 
 pins: $(VENV)-pins/bin/uv ## resolve the newest versions that pyproject.toml allows into .ci/*.txt
 	$(call compile,--group build,.ci/requirements.txt)

@@ -14,46 +14,9 @@ from support.stage import stage
 
 PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32700, -32600, -32601, -32602, -32002
 
-NO_JSON = [
-    b"hello",
-    b"{",
-    b'{"jsonrpc": "2.0", "id": 1, "method": "session/list"',
-    b"\xff\xfe\x00",
-    b'{"jsonrpc": "2.0", "id": 1, "method": "session/l\xffist"}',
-    b"NaN}",
-]
-NO_REQUEST = [
-    b"42",
-    b"null",
-    b'"text"',
-    b"true",
-    b"[]",
-    b"{}",
-    b'{"id": null}',
-    b'{"jsonrpc": "2.0"}',
-    b'{"jsonrpc": "2.0", "id": null, "method": 7}',
-    b'{"jsonrpc": "2.0", "id": {}, "method": "session/list"}',
-    b'{"jsonrpc": "2.0", "id": 1.5, "method": "session/list"}',
-    b'{"jsonrpc": "2.0", "id": true, "method": "session/list"}',
-]
-
 
 async def still_works(agent: AgentProcess) -> None:
     assert "sessions" in await agent.request("session/list", {})
-
-
-async def test_a_line_that_is_no_request_gets_the_right_error_with_a_null_id_and_the_next_one_works(
-    tmp_path: Path,
-) -> None:
-    async with connected_agent(home=tmp_path, laws=False) as agent:
-        for lines, code in ((NO_JSON, PARSE_ERROR), (NO_REQUEST, INVALID_REQUEST)):
-            for line in lines:
-                await agent.send_line(line)
-                error = await agent.read_error_with_null_id()
-                assert error.code == code, line[:60]
-                assert error.message
-        await still_works(agent)
-        assert agent.stderr == ""
 
 
 async def test_the_very_first_line_may_be_rubbish_too(tmp_path: Path) -> None:
@@ -65,34 +28,6 @@ async def test_the_very_first_line_may_be_rubbish_too(tmp_path: Path) -> None:
         await agent.initialize()
         await still_works(agent)
         assert agent.stderr == ""
-
-
-NO_SENSE: list[tuple[dict[str, Any], int]] = [
-    ({"method": "session/list", "jsonrpc": None}, INVALID_REQUEST),
-    ({"method": "session/list", "jsonrpc": "1.0"}, INVALID_REQUEST),
-    ({"method": ["session/list"]}, INVALID_REQUEST),
-    ({"method": "session/list", "params": "text"}, INVALID_REQUEST),
-    ({"method": "session/split", "params": {}}, NOT_FOUND),
-    ({"method": "", "params": {}}, NOT_FOUND),
-    ({"method": "__init__", "params": {}}, NOT_FOUND),
-    ({"method": "session/prompt", "params": {"prompt": []}}, INVALID_PARAMS),
-    ({"method": "session/prompt"}, INVALID_PARAMS),
-    ({"method": "session/prompt", "params": {"sessionId": 7}}, INVALID_PARAMS),
-    ({"method": "session/list", "params": {"cursor": 7}}, INVALID_PARAMS),
-    ({"method": "authenticate", "params": {}}, INVALID_PARAMS),
-]
-
-
-async def test_a_request_that_makes_no_sense_is_answered_under_its_own_id(tmp_path: Path) -> None:
-    async with connected_agent(home=tmp_path) as agent:
-        for number, (message, code) in enumerate(NO_SENSE):
-            id = f"request {number}"
-            await agent.send_line(json.dumps({"jsonrpc": "2.0", "id": id, **message}).encode())
-            with pytest.raises(AgentError) as error:
-                await agent.pending(id).result()
-            assert error.value.code == code, message
-            assert error.value.message
-        await still_works(agent)
 
 
 async def test_invalid_params_say_which_member_is_wrong(tmp_path: Path) -> None:
@@ -128,29 +63,6 @@ async def test_the_answers_of_a_batch_come_together(tmp_path: Path) -> None:
         assert len(set(answered)) == 1
 
 
-async def test_notifications_are_never_answered(tmp_path: Path) -> None:
-    async with connected_agent(home=tmp_path) as agent:
-        await agent.notify("no/such", {})
-        await agent.notify("session/cancel", {})
-        await agent.notify("session/cancel")
-        await agent.notify("session/list", {})
-        await agent.notify("session/prompt", {"sessionId": "x"})
-        await agent.send_line(b"")
-        await agent.send_line(b"   ")
-        await still_works(agent)
-        assert agent.methods_between(1) == ["response session/list"]
-
-
-async def test_answers_to_nothing_are_swallowed(tmp_path: Path) -> None:
-    async with connected_agent(home=tmp_path) as agent:
-        for id in ("null", "999", '"x"', "1.5"):
-            await agent.send_line(f'{{"jsonrpc": "2.0", "id": {id}, "result": {{}}}}'.encode())
-            error = '{"code": -32602, "message": "Invalid params"}'
-            await agent.send_line(f'{{"jsonrpc": "2.0", "id": {id}, "error": {error}}}'.encode())
-        await still_works(agent)
-        assert agent.methods_between(1) == ["response session/list"]
-
-
 async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures_inside(tmp_path: Path) -> None:
     async with stage(tmp_path) as it:
         session = f'"sessionId": "{it.session}"'
@@ -179,12 +91,6 @@ async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures
         await still_works(it.agent)
         assert it.agent.stderr == ""
         assert "Traceback" not in (it.home / "state" / "logs" / "acp-agent.log").read_text()
-
-
-async def test_an_id_is_answered_as_it_was_sent(tmp_path: Path) -> None:
-    async with connected_agent(home=tmp_path) as agent:
-        for id in ("", "ü\n", 0, -1, 2**53, "1"):
-            assert await (await agent.start_request("session/list", {}, id=id)).result() == {"sessions": []}
 
 
 async def test_a_request_with_the_id_of_one_that_runs_is_refused(tmp_path: Path) -> None:

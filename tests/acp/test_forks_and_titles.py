@@ -142,31 +142,6 @@ async def test_an_undo_in_a_fork_has_what_was_in_files_also_when_the_other_sessi
         assert (it.folder / "big.txt").read_text() == large
 
 
-async def test_a_title_that_a_person_gave_stays_in_an_open_session_and_in_a_closed_one(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Yes."), Reply("Summary."), Reply("Yes.")) as it:
-        renamed = await it.agent.request("session/set_title", {"sessionId": it.session, "title": "  My\n cart \x07"})
-        assert renamed == {"title": "My cart"}
-        assert (await it.update("session_info_update"))["title"] == "My cart"
-        await it.prompt("Mend the cart, please")
-        await it.prompt("/compact")
-        await it.agent.request("session/close", {"sessionId": it.session})
-        assert await titles(it.agent) == {it.session: "My cart"}
-        long = "word " * 99
-        kept = (await it.agent.request("session/set_title", {"sessionId": it.session, "title": long}))["title"]
-        assert long.startswith(kept.rstrip("…"))
-        assert 150 < len(kept) <= 200
-        heard = len(it.agent.lines)
-        await it.agent.resume(it.session, it.folder)
-        assert (await it.agent.wait_update("session_info_update", since=heard, timeout=30))["title"] == kept
-        await it.prompt("Something else")
-        assert await titles(it.agent) == {it.session: kept}
-        for title, code in (("", -32602), (" \t\x00", -32602), (None, -32602), ("x", -32002)):
-            session = "sess_none" if code == -32002 else it.session
-            with pytest.raises(AgentError) as error:
-                await it.agent.request("session/set_title", {"sessionId": session, "title": title})
-            assert error.value.code == code
-
-
 async def test_a_session_that_works_is_renamed_by_another_process_and_goes_on(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply(["Wo", "rk."], hold=(hold := anyio.Event()), hold_after=1)) as it:
         running = await it.agent.start_prompt(it.session, "Work")
@@ -230,22 +205,3 @@ async def test_an_archived_session_is_closed_and_hidden_until_it_is_listed_again
             with pytest.raises(AgentError) as error:
                 await it.agent.request(method, {"sessionId": "sess_none"})
             assert error.value.code == -32002
-
-
-async def test_the_status_says_whether_a_session_is_open_here_and_opens_none(tmp_path: Path) -> None:
-    async with stage(tmp_path) as it:
-
-        async def status(agent: AgentProcess) -> str:
-            return (await agent.request("session/status", {"sessionId": it.session}))["status"]
-
-        assert await status(it.agent) == "open"
-        async with it.restarted() as later:
-            assert [await status(later.agent) for _ in range(2)] == ["saved", "saved"]
-            await later.agent.resume(it.session, it.folder)
-            assert await status(later.agent) == "open"
-            await later.agent.request("session/close", {"sessionId": it.session})
-            assert await status(later.agent) == "saved"
-        with pytest.raises(AgentError) as error:
-            await it.agent.request("session/status", {"sessionId": "sess_none"})
-        assert error.value.code == -32002
-        assert error.value.data["sessionId"] == "sess_none"

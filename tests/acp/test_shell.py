@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -331,21 +330,6 @@ async def test_the_whole_process_group_of_a_command_ends_with_the_turn(
         else:
             assert await it.agent.wait_exit() == 0
         assert await outlive(family, seconds=2) == set()
-
-
-async def test_the_whole_process_group_of_a_command_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
-    replies = [Reply(tool_calls=[shell("exit 0")]), Reply(tool_calls=[shell(FAMILY), shell(FAMILY)])]
-    async with stage(tmp_path, *replies, mode="full-access", editor=NO_TERMINAL) as it:
-        await it.agent.start_prompt(it.session, "Work")
-        await begun(it.agent)
-        family = it.agent.children()
-        assert len(family) >= 3
-        # As agentic.nvim does it: both at once, to the agent's group.
-        os.kill(it.agent.pid, signal.SIGTERM)
-        it.agent.kill()
-        await it.agent.wait_exit()
-        it.agent.problems.clear()
-        assert await outlive(family, seconds=5) == set()
 
 
 async def test_what_waits_beside_a_command_is_gone_when_it_has_ended(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ in their place."""
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,44 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, desk, held
+from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, desk, held
 from support.client import AgentProcess
-from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
+from support.compactions import is_summary_request, messages, said, shown_compactions
 from support.models import Reply, ToolCall, Usage
 from support.stored import wait_logged
-
-
-async def test_a_turn_does_not_wait_for_a_summary_and_the_next_one_begins_with_it(tmp_path: Path) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary) as it:
-        await it.filled()
-        assert it.asked == 0
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE + 50, 5)))
-        await it.server.wait_held()
-        # Neither what is being written nor what waits is seen, and the log has nothing of it.
-        assert shown_compactions(it.agent) == []
-        logged = it.logged()
-        hold.set()
-        await it.server.wait_finished(3)
-        assert shown_compactions(it.agent) == []
-        await it.ready()
-        begun = len(it.agent.lines)
-        await it.prompt("Three?", Reply("Third answer."))
-
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses == ["in_progress", "completed"]
-        assert compaction.text == SUMMARY
-        assert "prepared in the background" in compaction.receipt
-        labels = it.agent.methods_between(begun)
-        assert labels.index("compaction_update") < labels.index("agent_message_chunk")
-        first, *rest = it.last
-        assert SUMMARY in said(first)
-        assert not it.server.calls[-1].mentions(LONG)
-        # What came after the summary was begun stands behind it, word for word.
-        assert [said(message).splitlines()[-1] for message in (first, *rest)] == ["Two?", "Second answer.", "Three?"]
-        assert it.asked == 1
-        assert not {"context_swapped", "summary_dropped", "compaction_failed"} & {*logged}
-        assert "summary_dropped" not in it.logged()
 
 
 async def test_the_summary_request_is_the_request_that_was_live_when_it_began(tmp_path: Path) -> None:
@@ -62,41 +28,6 @@ async def test_the_summary_request_is_the_request_that_was_live_when_it_began(tm
         assert (summary["instructions"], summary["tools"]) == (live["instructions"], live["tools"])
         assert [said(message) for message in messages(summary)][:2] == ["One?", LONG]
         assert said(messages(summary)[2]).startswith("Two?")
-
-
-async def test_within_a_turn_steps_go_on_and_the_splice_waits_for_all_results_of_a_batch(tmp_path: Path) -> None:
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(f"{name}\n")
-    reads = [ToolCall("read", {"path": str(tmp_path / name)}) for name in ("a.txt", "b.txt")]
-    summary, hold = held()
-    async with desk(tmp_path, summary) as it:
-        await it.filled()
-        it.answers = [
-            Reply("Step one.", tool_calls=reads, usage=Usage(THRESHOLD, 20)),
-            Reply(
-                "Step two.", tool_calls=[ToolCall("shell", {"command": "true"}), reads[0]], usage=Usage(THRESHOLD, 20)
-            ),
-            Reply("Done."),
-        ]
-        it.agent.permission_hold = anyio.Event()
-        turn = await it.agent.start_prompt(it.session, "Two?")
-        await it.agent.wait_for(lambda line: line.method == "session/request_permission", 20)
-        # Two steps were made past the threshold, while the summary is still being written.
-        assert len(it.answers) == 1
-        assert shown_compactions(it.agent) == []
-        hold.set()
-        await it.server.wait_finished(4)
-        it.agent.permission_hold.set()
-        assert await turn.result() == {"stopReason": "end_turn"}
-
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses == ["in_progress", "completed"]
-        opening, *steps = it.last
-        assert SUMMARY in said(opening)
-        assert asked_last({"messages": [opening]}) == "Two?"
-        kinds = [[block["type"] for block in message["content"]] for message in steps]
-        assert kinds == [["text", "tool_use", "tool_use"], ["tool_result", "tool_result"]] * 2
-        assert it.asked == 1
 
 
 async def test_where_there_is_no_room_the_turn_waits_for_the_summary_that_is_being_written(tmp_path: Path) -> None:
@@ -239,25 +170,6 @@ ENDINGS: dict[str, Callable[[AgentProcess, str], Any]] = {
     "deleted": lambda agent, session: agent.request("session/delete", {"sessionId": session}),
     "end of input": lambda agent, session: agent.close_stdin(),
 }
-
-
-@pytest.mark.parametrize("ending", [*ENDINGS, "SIGTERM"])
-async def test_an_ending_session_leaves_no_request_behind(tmp_path: Path, ending: str) -> None:
-    summary, _ = held()
-    async with desk(tmp_path, summary) as it:
-        await it.filled()
-        await it.prompt("Two?", Reply("Second answer."))
-        await it.server.wait_held()
-        before = it.logged()
-        if ending == "SIGTERM":
-            it.agent.process.send_signal(signal.SIGTERM)
-        else:
-            await ENDINGS[ending](it.agent, it.session)
-        await it.server.wait_aborted()
-        if ending in ("end of input", "SIGTERM"):
-            assert await it.agent.wait_exit(5) == 0
-        assert shown_compactions(it.agent) == []
-        assert it.logged() in (before, [])
 
 
 @pytest.mark.parametrize("ending", ["closed", "end of input"])

@@ -12,7 +12,7 @@ import pytest
 from support.client import AgentError
 from support.compactions import is_summary_request, shown_compactions
 from support.editors import ZED_BETA
-from support.layers import layers, summarising, whole_text
+from support.layers import summarising, whole_text
 from support.replies import Reply, Usage
 from support.stage import Stage, stage
 
@@ -32,37 +32,6 @@ async def answer_to(it: Stage, prompt: str) -> str:
     begun = len(it.agent.lines)
     assert await it.prompt(prompt) == {"stopReason": "end_turn"}
     return it.agent.text(since=begun)
-
-
-async def test_a_pin_reaches_the_model_with_the_next_request_before_any_compaction(tmp_path: Path) -> None:
-    async with stage(tmp_path, script=summarising([], answers)) as it:
-        said = await answer_to(it, "/pin Totals are\n  whole cents.")
-        assert said.startswith("Pinned as 1.")
-        assert it.server.calls == []
-        await it.prompt("What is a total?")
-        assert last(it).count("Totals are\n  whole cents.") == 1
-        assert "/pin" not in last(it)
-
-
-async def test_pins_are_listed_taken_back_and_never_get_their_number_again(tmp_path: Path) -> None:
-    async with stage(tmp_path, script=summarising([SUMMARY], answers)) as it:
-        assert "Nothing is pinned." in await answer_to(it, "/pin")
-        await it.prompt("/pin First.")
-        await it.prompt("/pin Second.")
-        listed = await answer_to(it, "/pin")
-        assert "Pin 1:\n~~~\nFirst.\n~~~" in listed
-        assert "Pin 2:\n~~~\nSecond.\n~~~" in listed
-        assert "Pin 1 was taken back." in await answer_to(it, "/unpin 1")
-        assert "There is no pin 1. There are 2." in await answer_to(it, "/unpin #1")
-        assert "Say which" in await answer_to(it, "/unpin")
-        assert "Pinned as 3." in await answer_to(it, "/pin Third.")
-        await it.prompt("Go on.")
-        assert "does not hold any more:\n\nFirst." in last(it)
-        await it.prompt("/compact")
-        await it.prompt("Go on.")
-        assert "First." not in last(it)
-        assert "Pin 2:\n~~~\nSecond.\n~~~" in last(it)
-        assert "Pin 3:" in last(it)
 
 
 async def test_a_pin_for_which_there_is_no_room_is_refused_and_the_others_stay(tmp_path: Path) -> None:
@@ -112,33 +81,3 @@ async def test_pins_that_a_smaller_window_cannot_hold_are_named_with_the_cure_an
             assert "was taken back" in await answer_to(later, f"/unpin {pins}")
             assert await later.prompt("And now?") == {"stopReason": "end_turn"}
             assert whole_text(it.server.calls[-1].body).count(texts[0]) == pins - 1
-
-
-async def test_pins_outlive_a_restart_and_the_replay_shows_the_commands_and_their_answers(tmp_path: Path) -> None:
-    async with stage(tmp_path, script=summarising([SUMMARY], answers), editor=ZED_BETA) as it:
-        await it.prompt("/pin Totals are whole cents.")
-        await it.prompt("What is a total?")
-        await it.prompt("/compact")
-        shown = (it.agent.text(), list(it.agent.texts("user_message_chunk").values()))
-        async with it.restarted() as later:
-            await later.agent.load(later.session, later.folder)
-            assert "Pinned as 1." in later.agent.text()
-            assert "Pinned as 1." in shown[0]
-            users = list(later.agent.texts("user_message_chunk").values())
-            assert users == ["/pin Totals are whole cents.", "What is a total?", "/compact"]
-            assert "Pin 1:" in await answer_to(later, "/pin")
-            await later.prompt("Go on.")
-            carried = layers(later.server.calls[-1].body)["carried_over"]
-            assert carried.count("Totals are whole cents.") == 1
-
-
-async def test_a_pin_may_mention_files_in_blocks_of_their_own(tmp_path: Path) -> None:
-    blocks = [
-        {"type": "text", "text": "/pin Keep to "},
-        {"type": "resource_link", "uri": "file:///shop/STYLE.md", "name": "STYLE.md"},
-        {"type": "text", "text": " at all times."},
-    ]
-    async with stage(tmp_path, script=summarising([], answers)) as it:
-        await it.prompt(blocks)
-        await it.prompt("Go on.")
-        assert "Keep to file:///shop/STYLE.md at all times." in last(it)

@@ -42,9 +42,7 @@ async def test_a_new_session_comes_with_its_modes_and_with_a_select_for_the_mode
     ):
         opened = agent.opened[await agent.new_session(tmp_path)]
         assert [mode["id"] for mode in opened["modes"]["availableModes"]] == MODES
-        # The switches, which have none, come behind.
         options = {option["category"]: option for option in opened["configOptions"] if "category" in option}
-        assert [option["id"] for option in opened["configOptions"]][len(options) :] == ["auto_compaction"]
         assert options.keys() == {"mode", "model", "thought_level"}
         assert options["mode"]["currentValue"] == opened["modes"]["currentModeId"] == "ask"
         assert options["model"]["type"] == "select"
