@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.client import AgentError
@@ -105,3 +106,17 @@ async def test_a_project_s_recipe_makes_the_mode_stricter_and_never_freer(tmp_pa
         assert modes(it, begun) == []
         assert asked(it) == 0
         assert (it.folder / "b.txt").exists()
+
+
+async def test_what_the_user_chooses_in_a_run_holds_from_then_on(tmp_path: Path) -> None:
+    user_recipes(tmp_path, go=recipe(mode="full-access"))
+    hold = anyio.Event()
+    async with stage(tmp_path, Reply("Wait.", tool_calls=[WRITE], hold=hold), Reply("Done.")) as it:
+        turn = await it.agent.start_prompt(it.session, "/go")
+        await it.held()
+        begun = len(it.agent.lines)
+        await it.agent.set_mode(it.session, "plan")
+        hold.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        assert "plan mode" in results(it.server.calls[1].body)[0].text
+        assert modes(it, begun) == ["plan"]

@@ -129,22 +129,6 @@ async def test_a_swap_that_a_hook_wants_is_for_summaries_alone_and_within_the_re
         assert "more than the 60 of `max_summary_tokens`" in compaction.text
 
 
-async def test_a_veto_of_a_compaction_by_hand_is_told_and_nothing_is_shown_or_changed(tmp_path: Path) -> None:
-    with_hook(tmp_path, 'Outcome.block("Not on Fridays.")')
-    async with desk(tmp_path) as it:
-        await it.prompt("One?", Reply(LONG))
-        await it.prompt("/compact keep the prices")
-        assert shown_compactions(it.agent) == []
-        assert "A hook did not allow the compaction. Not on Fridays." in it.agent.text()
-        asked = next(event for event in heard(tmp_path) if event["event"] == "before_compaction")
-        assert (asked["reason"], asked["limit"], asked["said"]) == ("manual", 20_000, "keep the prices")
-        assert it.asked == 0
-        await it.prompt("Two?", Reply("Yes."))
-        assert LONG in str(it.last)
-        assert "context_swapped" not in it.logged()
-        assert "after_compaction" not in names(tmp_path)
-
-
 async def test_a_hook_s_summary_takes_the_place_of_a_model_s_and_costs_nothing(tmp_path: Path) -> None:
     with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
     async with desk(tmp_path, config=NO_BACKGROUND) as it:

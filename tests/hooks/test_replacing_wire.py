@@ -38,6 +38,27 @@ def with_program(home: Path, text: str) -> None:
     (folder / "stop").chmod(0o755)
 
 
+async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_be_brought_back(tmp_path: Path) -> None:
+    with_program(tmp_path, REPLACE)
+    async with desk(tmp_path) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Replace it.", Reply("Done."))
+        [shown] = shown_compactions(it.agent)
+        assert "replaced the conversation by 4 of its own messages" in shown.text
+        await it.prompt("Two?", Reply("Second."))
+        roles = [message["role"] for message in it.last]
+        assert roles == ["user", "assistant", "user", "assistant", "user"]
+        assert LONG not in json.dumps(it.last)
+        assert "It is read." in json.dumps(it.last)
+        # Nothing was lost: it is undone like a compaction.
+        await it.prompt("/compact undo")
+        await it.prompt("Three?", Reply("Third."))
+        said = json.dumps(it.last)
+        assert LONG in said
+        assert "It is read." not in said
+        assert [word in said for word in ("Replace it.", "Two?", "Second.")] == [True, True, True]
+
+
 async def test_messages_that_no_provider_would_take_change_nothing_and_are_named(tmp_path: Path) -> None:
     with_program(tmp_path, ORPHAN)
     async with desk(tmp_path) as it:
