@@ -1,6 +1,7 @@
 """The database file: making it private, opening it, bringing it up to date, and saying in words what is wrong with it.
 
-Knows nothing of sessions and events. Nothing here ever deletes or replaces a file: what cannot be used is left alone.
+Knows nothing of sessions and events. Nothing here ever deletes or replaces a database: what cannot be used is left
+alone, and what is brought up to date is copied before.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -45,30 +46,39 @@ def open_database(path: Path) -> sqlite3.Connection:
         )
     ensure_private_dir(path.parent)
     _make_private(path)
-    # `Path.as_uri` loads urllib.request from Python 3.14 on, for which the first session would wait.
-    uri = f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw"
     with storage_errors(path):
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            _uri(path, "rw"), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
         try:
             _check_ours(connection, path)
             if _use_wal(connection):
                 connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
-            migrate(connection)
+            migrate(connection, copied=path)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Take the steps that this database has not taken yet: all of them or, where one fails, none."""
+def migrate(
+    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS, *, copied: Path | None = None
+) -> None:
+    """Take the steps that this database has not taken yet: all of them or, where one fails, none.
+
+    :param copied: its file, which is copied beside itself before the first step, unless it is new.
+    :raises StorageError: it cannot be copied; no step was taken.
+    """
     if _pragma(connection, "user_version") == len(migrations):
         return
     with transaction(connection):
         # Read again: another process may have taken them while this one waited for the lock.
-        for step in migrations[_pragma(connection, "user_version") :]:
+        version = _pragma(connection, "user_version")
+        if copied is not None and 0 < version < len(migrations):
+            _copy(copied, version)
+        for step in migrations[version:]:
             step(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
@@ -131,6 +141,37 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
             return f"The session store {path} could not do what was asked ({error}). Nothing was written to it."
 
 
+def _copy_of(path: Path, version: int) -> Path:
+    return path.with_name(f"{path.name}.v{version}")
+
+
+def _copy(path: Path, version: int) -> None:
+    """Keep a database as it is; whoever calls this holds the lock for writing. A copy that is there stays as it is."""
+    copy = _copy_of(path, version)
+    if copy.exists():
+        return
+    unfinished = copy.with_name(f"{copy.name}.unfinished")
+    try:
+        os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        # A connection that writes cannot be copied from; another one sees the same until the first has committed.
+        with (
+            closing(sqlite3.connect(_uri(path, "ro"), uri=True)) as source,
+            closing(sqlite3.connect(_uri(unfinished, "rw"), uri=True)) as target,
+        ):
+            source.backup(target)
+        unfinished.rename(copy)
+    except OSError as error:
+        raise StorageError(
+            f"The session store {path} is to be brought up to date, and its copy {copy} cannot be made before "
+            f"({error.strerror}). Nothing was changed. {_ADVICE}"
+        ) from error
+
+
+def _uri(path: Path, mode: str) -> str:
+    # `Path.as_uri` loads urllib.request from Python 3.14 on, for which the first session would wait.
+    return f"file:{quote_from_bytes(os.fsencode(path))}?mode={mode}"
+
+
 def _make_private(path: Path) -> None:
     try:
         # A file that exists is not opened here: closing it again would take this process's locks off it.
@@ -166,9 +207,11 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is a database of another program. It was left as it is: move it away, {_ELSEWHERE}."
         )
     if version > len(MIGRATIONS):
+        copy = _copy_of(path, len(MIGRATIONS))
+        before = f" As it was before that, it is in {copy}." if copy.exists() else ""
         raise StorageError(
             f"The session store {path} was written by a newer acp-agent (its version is {version}, and this one knows "
-            f"{len(MIGRATIONS)}). Update acp-agent, {_ELSEWHERE}. The file was not changed."
+            f"{len(MIGRATIONS)}). Update acp-agent, {_ELSEWHERE}. The file was not changed.{before}"
         )
 
 
