@@ -225,7 +225,7 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         dest="recipes",
         metavar="NAME|FILE",
         help="measure this recipe, a name or a Markdown file; may be repeated. Otherwise all that compact and all "
-        "strategies are measured",
+        "strategies that ask no model are measured",
     )
     parser.add_argument(
         "--at",
@@ -244,7 +244,13 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         "every compaction is as tight as an automatic one",
     )
     parser.add_argument(
-        "--tail", metavar="TOKENS|PERCENT", help="size of the verbatim tail, in place of what the recipes say"
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        metavar="PERCENT|TOKENS",
+        help="size of the new context, in place of what the recipes say; a percentage is of the conversation's tokens. "
+        "May be repeated, for one row for each method and size",
     )
     parser.add_argument(
         "--model",

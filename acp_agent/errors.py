@@ -142,10 +142,6 @@ class CompactionError(AgentError):
         super().__init__(f"{reason} {advice}" if advice else reason)
 
 
-class NoModelError(CompactionError):
-    """A way to compact asked a model where none may be asked."""
-
-
 class NoRoomError(CompactionError):
     """What has to stay in a conversation is more than its window holds.
 

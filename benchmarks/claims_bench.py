@@ -16,21 +16,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from acp_agent.compaction.evaluation.importers import read_recording
-from acp_agent.compaction.provenance import Source, check
+from acp_agent.compaction.state import ConversationState
+from acp_agent.compaction.verify import Known, known_of
+from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 
 CORPUS = Path(__file__).parent / "claims"
 
 
-_LAST: list[tuple[Sequence[Entry], Source]] = []
+_LAST: list[tuple[Sequence[Entry], Known]] = []
 """The conversation that was asked about last, and its index, which takes longer to make than all that is looked up."""
 
 
 def unverified(entries: Sequence[Entry], text: str) -> list[str]:
     """The adapter: the pieces of a summary that the check does not find in the conversation, as they stand in it."""
     if not _LAST or _LAST[0][0] is not entries:
-        _LAST[:] = [(entries, Source.of(entries))]
-    return [flag.text for flag in check(text, _LAST[0][1])]
+        state = ConversationState.of((entry.message for entry in entries), window=1_000_000)
+        _LAST[:] = [(entries, known_of(state))]
+    return [piece.text for piece in check(text, _LAST[0][1])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def _list(arguments: argparse.Namespace) -> int:
             print(_harmless(f"{recipe.origin:<8} {recipe.name}{version}  {description}\n         {recipe.source}"))
         if untrusted:
             print(_advice(untrusted))
-    return _told(library.errors)
+    return _told(library.errors, library.notices)
 
 
 def _facts(recipe: Recipe, *, trusted: bool) -> JsonObject:
@@ -127,9 +127,9 @@ def _facts(recipe: Recipe, *, trusted: bool) -> JsonObject:
     }
 
 
-def _told(errors: Sequence[RecipeError]) -> int:
-    for error in errors:
-        print(_harmless(f"acp-agent: {error}"), file=sys.stderr)
+def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
+    for line in (*errors, *notices):
+        print(_harmless(f"acp-agent: {line}"), file=sys.stderr)
     return 1 if errors else 0
 
 
@@ -240,33 +240,35 @@ def _check(arguments: argparse.Namespace) -> int:
     folders = recipe_folders(os.environ, settings, Path.cwd())
     if arguments.paths:
         # What is named twice, or by itself and with its folder, is told once.
-        found: dict[Path, RecipeError | None] = {}
+        found: dict[Path, RecipeError | str] = {}
         for path in arguments.paths:
             named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is told of by its own name
             found |= _check_path(named, folders, known)
-        checked, errors = len(found), [error for error in found.values() if error is not None]
+        checked, errors = len(found), [error for error in found.values() if isinstance(error, RecipeError)]
+        notices = [notice for notice in found.values() if notice and isinstance(notice, str)]
     else:
         library = RecipeLibrary.read(folders, known, RESERVED)
         checked, errors = sum(len(listing(folder).files) for folder in folders), [*library.errors]
-    status = _told(errors)
+        notices = [*library.notices]
+    status = _told(errors, notices)
     print(f"{checked} checked, {len(errors)} wrong.")
     return status
 
 
-def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> dict[Path, RecipeError | None]:
+def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> dict[Path, RecipeError | str]:
     """Check a file, or all that are in a folder, by the name that they have where recipes are looked for. A folder that
     has such places in it, such as a project's, stands for them.
 
-    :returns: what there is, and what is wrong with it.
+    :returns: what there is, and what is wrong with it; where nothing is, its notice, which may be empty.
     """
     if places := _places_in(path, folders):
-        found: dict[Path, RecipeError | None] = {}
+        found: dict[Path, RecipeError | str] = {}
         for place in places:
             of_place = _check_path(place.path, [*folders, place], known)
-            found |= {at: None if isinstance(why, NotOursError) else why for at, why in of_place.items()}
+            found |= {at: "" if isinstance(why, NotOursError) else why for at, why in of_place.items()}
         return found
     home = next((folder for folder in reversed(folders) if path.is_relative_to(folder.path)), None)
-    wrong: dict[Path, RecipeError | None] = {}
+    wrong: dict[Path, RecipeError | str] = {}
     if path.is_dir():
         home = home or RecipeFolder("user", path)
         within = listing(home, path)
@@ -281,8 +283,7 @@ def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> di
         files = {str(path.relative_to(home.path).with_suffix("")): path}
     for name, file in files.items():
         try:
-            read_recipe(home, name, file, known, RESERVED)
-            wrong[file] = None
+            wrong[file] = read_recipe(home, name, file, known, RESERVED).notice
         except RecipeError as error:
             wrong[file] = error
     return wrong

@@ -1,10 +1,7 @@
 """Making a long context short: how full it is, where it may be cut, and the summary that takes a part's place.
 
-Pure: state in, plan or result out. It appends nothing, shows nothing and calls no model by itself; the session that
-owns the log does, and hands in the model call.
-
-The names below are the room's public ones, for Python code without an agent (docs/library.md) and for strategies of
-other packages (docs/strategies.md). Each is loaded with its first use, since the agent's start goes through here.
+Pure: state in, plan or result out. The names below are public, for Python code without an agent (docs/library.md) and
+for strategies of other packages (docs/strategies.md). Each is loaded with its first use: the agent starts through here.
 """
 
 from __future__ import annotations
@@ -19,13 +16,13 @@ if TYPE_CHECKING:
     from acp_agent.compaction.calls import ModelCall, ModelCalls
     from acp_agent.compaction.cuts import Cut
     from acp_agent.compaction.estimate import estimate_messages, estimate_text
-    from acp_agent.compaction.masking import Rewrite
     from acp_agent.compaction.service import CompactionService
+    from acp_agent.compaction.shortening import Rewrite
     from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
     from acp_agent.compaction.strategies import by_name, installed_strategies
     from acp_agent.compaction.strategy import ENTRY_POINTS, Draft, Strategy, Task, Writer
     from acp_agent.conversation.entries import Entry
-    from acp_agent.conversation.memory import Ledger, Memory
+    from acp_agent.conversation.memory import Memory
 
 __all__ = [
     "ENTRY_POINTS",
@@ -36,7 +33,6 @@ __all__ = [
     "Cut",
     "Draft",
     "Entry",
-    "Ledger",
     "Memory",
     "ModelCall",
     "ModelCalls",
@@ -57,9 +53,9 @@ _WHERE = {
     "calls": ("ModelCall", "ModelCalls"),
     "cuts": ("Cut",),
     "estimate": ("estimate_messages", "estimate_text"),
-    "masking": ("Rewrite",),
+    "shortening": ("Rewrite",),
     "service": ("CompactionService",),
-    "state": ("CompactedState", "CompactionPolicy", "ConversationState", "Entry", "Ledger", "Memory", "Workspace"),
+    "state": ("CompactedState", "CompactionPolicy", "ConversationState", "Entry", "Memory", "Workspace"),
     "strategies": ("by_name", "installed_strategies"),
     "strategy": ("ENTRY_POINTS", "Draft", "Strategy", "Task", "Writer"),
 }

@@ -12,10 +12,7 @@ MARGIN_SHARE = 0.02
 MIN_OUTPUT = 2_048
 """Tokens below which an answer is not worth asking for; a request that leaves less is the provider's to refuse."""
 ANSWER_ROOM = 8_192
-"""Tokens for the answer, at most, that are kept free where a request has to be made shorter: so long an answer ends by
-itself."""
-TAIL_TOKENS = 20_000
-TAIL_SHARE = 0.2
+"""Tokens for the answer that are kept free where a request is made shorter: so long an answer ends by itself."""
 
 
 @frozen
@@ -40,8 +37,7 @@ class TokenBudget:
 
     @property
     def usable(self) -> int:
-        """What a request may fill; never less than three quarters of the window, since a table may name an output limit
-        as large as the window itself."""
+        """What a request may fill: at least three quarters of the window, as large as a table's output limit may be."""
         return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
 
     @property
@@ -61,8 +57,7 @@ class TokenBudget:
 
     @property
     def roomy(self) -> int:
-        """What is left of a request that is over the limit: with room for an answer that ends by itself, which is worth
-        more than as many words of what is cut in its middle anyway."""
+        """What is left of a request that is over the limit: with room for an answer that ends by itself."""
         reserve = min(self.output_reserve, ANSWER_ROOM, int(self.window * MAX_RESERVE_SHARE))
         return max(1, min(self.limit, self.window - int(self.window * MARGIN_SHARE) - reserve))
 
@@ -81,30 +76,17 @@ class TokenBudget:
         """Share of the usable window that is filled; more than 1 where the request does not fit."""
         return self.used / self.usable
 
-    @property
-    def tail(self) -> int:
-        """Size of the newest messages that a compaction leaves word for word."""
-        return min(TAIL_TOKENS, int(self.window * TAIL_SHARE))
-
     def filled(self, used: int, system: int) -> TokenBudget:
-        """This budget with a context in it.
-
-        :param used: tokens of the whole request.
-        :param system: estimate of those that the system prompt and the tools take.
-        """
+        """Return this budget with a request in it, of which the system prompt and the tools take `system`."""
         used = max(0, used)
         system = min(max(0, system), used)
         return replace(self, system=system, messages=used - system)
 
     def output(self, used: int, wanted: int) -> int:
-        """How long an answer may be asked for: providers refuse a request whose input and output together do not fit.
-
-        :param used: tokens of the request.
-        :param wanted: upper bound otherwise.
-        """
+        """Return how long an answer may be asked for: providers refuse input and output that together do not fit."""
         room = self.window - used - int(self.window * MARGIN_SHARE)
         return min(wanted, max(room, self.least_answer, 1))
 
     def exceeded(self, used: int, threshold: float) -> bool:
-        """Whether `used` tokens are more than this share of the usable window."""
+        """Return whether `used` tokens are more than this share of the usable window."""
         return used > self.usable * threshold

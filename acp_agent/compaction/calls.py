@@ -12,7 +12,6 @@ from acp_agent.errors import (
     ContextOverflowError,
     ModelError,
     ModelStreamError,
-    NoModelError,
     SummaryOverflowError,
 )
 from acp_agent.llm.provider import (
@@ -42,11 +41,8 @@ MAX_REQUESTS = 12
 class ModelCalls:
     """Asks one model, and counts.
 
-    :param call: the model call.
-    :param show: told the summary's text as it streams.
-    :param begin: told before each request; what it does at the first, the user sees as the beginning.
-    :ivar may_ask: whether a model may be asked at all; every call is refused where not.
-    :ivar requests: how many were made.
+    :param show: called with the summary's text as it streams.
+    :param begin: called before each request.
     :ivar usage: of all answers so far; None before the first.
     """
 
@@ -55,21 +51,13 @@ class ModelCalls:
     ) -> None:
         self._call = call
         self._show = show
-        self._begin = begin
-        self.may_ask = True
+        self._begins = [] if begin is None else [begin]
         self.requests = 0
         self.usage: Usage | None = None
 
     def begin_with(self, first: Callable[[], Awaitable[None]]) -> None:
         """Do this before what is done before each request."""
-        begin = self._begin
-
-        async def both() -> None:
-            await first()
-            if begin is not None:
-                await begin()
-
-        self._begin = both
+        self._begins.insert(0, first)
 
     @property
     def cached(self) -> float | None:
@@ -78,27 +66,15 @@ class ModelCalls:
             return None
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
 
-    @property
-    def left(self) -> int:
-        """Requests that may still be made."""
-        return max(0, MAX_REQUESTS - self.requests)
-
-    def turn_to(self, call: ModelCall) -> None:
-        """Ask another model from here on; what was asked before counts all the same."""
-        self._call = call
-
     async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
         """Ask once.
 
         :param shown: whether the answer is the summary that the user watches.
         :raises SummaryOverflowError: the request does not fit the model's window.
-        :raises NoModelError: no model may be asked.
         :raises CompactionError: the answer broke off, or too many requests were made.
         :raises ModelError: the model could not be asked.
         """
-        self._count()
-        if self._begin is not None:
-            await self._begin()
+        await self._begin()
         try:
             async with aclosing(self._call(request)) as stream:
                 async for event in stream:
@@ -120,16 +96,8 @@ class ModelCalls:
         raise CompactionError("The model's answer ended without an end.", "The history is unchanged; try again.")
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
-        """Have the provider compact, once.
-
-        :raises NoModelError: no model may be asked.
-        :raises SummaryOverflowError: the conversation does not fit the model's window.
-        :raises CompactionError: too many requests were made.
-        :raises ModelError: the provider could not be asked.
-        """
-        self._count()
-        if self._begin is not None:
-            await self._begin()
+        """Have the provider compact, once; raises what `ask` raises."""
+        await self._begin()
         try:
             compacted = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
@@ -153,9 +121,12 @@ class ModelCalls:
             sum(costs) if costs else None,
         )
 
+    async def _begin(self) -> None:
+        self._count()
+        for begin in self._begins:
+            await begin()
+
     def _count(self) -> None:
-        if not self.may_ask:
-            raise NoModelError("No model may be asked for a summary now.", "The history is unchanged.")
         if self.requests >= MAX_REQUESTS:
             raise CompactionError(
                 f"No summary was written in {MAX_REQUESTS} requests to the model.",

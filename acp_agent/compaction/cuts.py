@@ -30,7 +30,7 @@ class Cut:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Those of `summarised`."""
+        """Return those of `summarised`."""
         return tuple(entry.message for entry in self.summarised)
 
 
@@ -45,18 +45,16 @@ def plan_cut(
     """Choose what a compaction of this history replaces; None where there is nothing that it may replace.
 
     The newest messages stay, up to `tail_tokens`, from a legal place on. Where all that could be replaced would fit
-    into the tail, as much as possible is summarised: somebody asked for a short context, and a cut that removes nothing
-    is none. The prompt of a running turn and the steps that the model has not answered yet always stay. A newest step
-    that is larger than the tail is no tail.
+    into the tail, as much as possible is summarised. The prompt of a running turn and the steps that the model has not
+    answered yet always stay. A newest step that is larger than the tail is no tail.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param tail_tokens: estimate of the tokens to keep word for word; 0 for no tail.
-    :param leave_tail: whether something has to stay behind the summary, if only the newest step, and however large it
-        is; only a compaction that a person asked for may leave nothing.
-    :param estimate: tokens of one message.
+    :param leave_tail: whether something has to stay behind the summary, if only the newest step; only a compaction
+        that a person asked for may leave nothing.
     """
-    # Before this place there is nothing but an earlier summary and the prompt that stays anyway.
-    first = next((index for index, entry in enumerate(entries) if _is_replaceable(entry, turn_from)), len(entries)) + 1
+    # Before the first of these there is nothing but an earlier summary and the prompt that stays anyway.
+    replaceable = (index for index, entry in enumerate(entries, 1) if not entry.summary and entry.seq != turn_from)
+    first = next(replaceable, len(entries) + 1)
     places = legal_cuts(entries, turn_from)
     useful = [place for place in places if first <= place <= len(entries) - leave_tail]
     if not useful:
@@ -72,14 +70,10 @@ def plan_cut(
     return Cut(summarised, prompt, entries[cut:])
 
 
-def _is_replaceable(entry: Entry, turn_from: int | None) -> bool:
-    return not entry.summary and entry.seq != turn_from
-
-
 def _tail_from(
     entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
 ) -> int | None:
-    """The earliest legal place from which everything on fits into the tail; None where there is none."""
+    """Return the earliest legal place from which everything on fits into the tail; None where there is none."""
     best: int | None = None
     index = len(entries)
     tokens = 0

@@ -1,7 +1,6 @@
 """How many tokens a context takes: the provider's last count, and an estimate of what came since.
 
-Four characters a token is wrong by a third either way for a given text, but right enough for what no provider has
-counted yet; wherever a provider's count exists, it wins, and it calibrates the rest.
+Four characters a token is wrong by a third either way; the provider's counts calibrate it.
 """
 
 from __future__ import annotations
@@ -74,58 +73,29 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
     return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
-def used_tokens(context: Context, prefix: int, rate: float = 1.0, uncounted: int | None = None) -> int:
+def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
     """Tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
     :param rate: the provider's tokens for each of our estimate, as long as the context does not show it.
-    :param uncounted: what `Uncounted` says of this context, where somebody asks at every step; needs a `rate` of 1.
     """
-    if context.baseline:
-        since = uncounted
-        if since is None:
-            since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
-        if since > context.baseline * UNSURE_SHARE:
-            since = round(since * calibration(context, rate))
-        used = context.baseline + since
-        if context.usage is None and rate > 1:
-            # Behind a compaction the baseline is an estimate, too, and was made before the rate was known.
-            used = max(used, round((prefix + estimate_messages(context.messages)) * rate))
-        return used
-    if not context.entries:
-        return 0
-    messages = uncounted if uncounted is not None else estimate_messages(context.messages)
-    return round((prefix + messages) * rate)
-
-
-class Uncounted:
-    """The estimate of those messages of a growing context that no provider has counted, made once for each message."""
-
-    def __init__(self) -> None:
-        self._of = (0, 0, 0)
-        self._known = 0
-        self._tokens = 0
-
-    def tokens(self, context: Context) -> int:
-        """For the context as it has become; messages are only added to one of the same revision and baseline."""
-        of = (context.revision, context.baseline, context.baseline_seq)
-        if of != self._of:
-            self._of, self._known, self._tokens = of, 0, 0
-        after = context.baseline_seq if context.baseline else -1
-        for entry in context.entries[self._known :]:
-            if entry.seq > after:
-                self._tokens += estimate_message(entry.message)
-        self._known = len(context.entries)
-        return self._tokens
+    if not context.baseline:
+        return round((prefix + estimate_messages(context.messages)) * rate) if context.entries else 0
+    since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
+    if since > context.baseline * UNSURE_SHARE:
+        since = round(since * calibration(context, rate))
+    used = context.baseline + since
+    if context.usage is None and rate > 1:
+        # Behind a compaction the baseline is an estimate, too, and was made before the rate was known.
+        used = max(used, round((prefix + estimate_messages(context.messages)) * rate))
+    return used
 
 
 def calibration(context: Context, rate: float = 1.0) -> float:
-    """Tokens as the provider counts them for each of our estimate, by what its counts grew since the last compaction: a
-    single one has in it what the provider puts around the messages.
+    """Return the provider's tokens for each of our estimate, by what its counts grew since the last compaction.
 
     :param rate: what it is taken to be as long as they say nothing.
-    :returns: at least 1, since a request that is taken for too small is refused, and one that is taken for too large is
-        only compacted early; at most `MAX_CALIBRATION`.
+    :returns: at least 1: a request that is taken for too small is refused, one taken for too large is compacted early.
     """
     counted = [
         (entry.seq, entry.message.usage.prompt_tokens)
@@ -147,10 +117,9 @@ def count_images(messages: Iterable[Message]) -> int:
 
 
 def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = None) -> int:
-    """Bytes that these messages take in a request, about: their texts and data, without quoting.
+    """Return the bytes that these messages take in a request, about.
 
-    :param sent: characters of base64 that stored images take as they are sent, by their SHA-256. Those that are not in
-        it are taken for as large as they are stored.
+    :param sent: characters of base64 that stored images take as they are sent, by their SHA-256, where it is known.
     """
     return sum(_bytes(part, sent or {}) for message in messages for part in message.parts)
 
@@ -163,13 +132,8 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
         case Image():
             return IMAGE_TOKENS
         case Resource():
-            if is_picture(part):
-                return IMAGE_TOKENS
-            if isinstance(part.blob, Stored):
-                # Bytes that are no text are named and not sent.
-                length = part.blob.size if part.blob.text else 0
-                return estimate_text(part.uri) + -(-length // CHARACTERS_PER_TOKEN)
-            return estimate_text(part.uri) + estimate_text(part.text or part.blob or "")
+            sent = len(part.uri) + _sent_length(part)
+            return IMAGE_TOKENS if is_picture(part) else -(-sent // CHARACTERS_PER_TOKEN)
         case Audio():
             return -(-data_length(part.data) // AUDIO_CHARACTERS_PER_TOKEN)
         case ResourceLink():
@@ -186,6 +150,13 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             assert_never(part)
 
 
+def _sent_length(part: Resource) -> int:
+    """Return the characters of a file that are sent; stored bytes that are no text are only named."""
+    if isinstance(part.blob, Stored):
+        return part.blob.size if part.blob.text else 0
+    return len(part.text or part.blob or "")
+
+
 def _bytes(part: UserPart | AssistantPart, sent: Mapping[str, int]) -> int:
     match part:
         case Image():
@@ -195,10 +166,9 @@ def _bytes(part: UserPart | AssistantPart, sent: Mapping[str, int]) -> int:
         case Resource():
             if part.blob is not None and is_picture(part):
                 return _picture_bytes(part.blob, sent)
-            if isinstance(part.blob, Stored) and sound_of(part) is None:
-                # Bytes that are no text are named and not sent.
-                return part.blob.size if part.blob.text else 0
-            return data_length(part.blob) + _utf8(part.text or "")
+            if part.text is not None:
+                return _utf8(part.text)
+            return _sent_length(part) if sound_of(part) is None else data_length(part.blob)
         case ToolCall():
             return _utf8(part.invalid or json.dumps(part.arguments, ensure_ascii=False))
         case Text() | Thinking():

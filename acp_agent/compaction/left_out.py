@@ -1,15 +1,13 @@
 """What stands in the place of what is left out: the line that says how much it was and where all of it can be read.
 
-A text keeps its beginning and its end, with that line in its middle, and of what the user said the rules besides. Knows
-no budget, and not which texts have to be cut.
+A text keeps its beginning and its end, with that line in its middle.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from acp_agent.conversation.messages import Image, Resource
+from acp_agent.conversation.messages import Audio, CompactedBlock, Image, Resource, ResourceLink
 from acp_agent.frozen import frozen
+from acp_agent.llm.attached import is_picture
 from acp_agent.llm.parts import address
 
 SHORTEST_PIECE = 192
@@ -17,19 +15,14 @@ SHORTEST_PIECE = 192
 HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
 """Of a head or tail, given up so that it ends at the end of a line."""
-_RULES = "\n\n[Rules that stand in the part that was left out:]\n"
 
 
 @frozen
 class LeftOut:
-    """Says what is missing from an entry of the log.
-
-    :ivar seq: of the entry.
-    :ivar recall: whether the model has the `recall` tool to read it with.
-    """
+    """Says what is missing from an entry of the log."""
 
     seq: int
-    recall: bool
+    recall: bool  # whether the model has the tool
 
     @property
     def where(self) -> str:
@@ -42,18 +35,12 @@ class LeftOut:
         counted = f" ({lines:,} lines)" if lines else ""
         return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
 
-    def image(self, part: Image | Resource) -> str:
-        """The line in place of an image."""
-        named = f" {address(part.uri)[:80]}" if part.uri else ""
-        return f"[image{named} left out{self.where}]"
-
-    def sound(self) -> str:
-        """The line in place of a sound."""
-        return f"[sound left out{self.where}]"
-
-    def file(self, part: Resource) -> str:
-        """The line in place of a binary file."""
-        return f"[file {address(part.uri)[:80]} left out{self.where}]"
+    def attachment(self, part: Image | Audio | Resource | ResourceLink | CompactedBlock) -> str:
+        """The line in place of an image, a sound or a file."""
+        kind = "image" if is_picture(part) else "sound" if isinstance(part, Audio) else "file"
+        uri = None if isinstance(part, Audio | CompactedBlock) else part.uri
+        named = f" {address(uri)[:80]}" if uri else ""
+        return f"[{kind}{named} left out{self.where}]"
 
 
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
@@ -75,29 +62,3 @@ def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
     line = left_out.middle(text[len(head) : len(text) - len(tail)])
     shorter = "\n".join(piece for piece in (head.removesuffix("\n"), line, tail) if piece)
     return shorter if len(shorter) < len(text) else text
-
-
-def cut_said(text: str, limit: int, left_out: LeftOut, typed: str | None = None) -> str:
-    """`cut_middle` for what the user said: rules that they state in the middle stay, word for word.
-
-    :param typed: what of the text the user typed; all of it where not given.
-    """
-    if len(text) <= limit:
-        return text
-    rules = _rules(text) if typed is None else [rule for rule in _rules(typed) if rule in text]
-    reserve = min(limit // 2, sum(len(rule) + 3 for rule in rules) + len(_RULES))
-    shorter = cut_middle(text, limit - reserve if rules else limit, left_out)
-    kept: list[str] = []
-    room = reserve - len(_RULES)
-    for rule in rules:
-        if rule not in shorter and room >= len(rule) + 3:
-            kept.append(f"- {rule}")
-            room -= len(rule) + 3
-    return f"{shorter}{_RULES}" + "\n".join(kept) if kept else shorter
-
-
-@lru_cache(maxsize=16)
-def _rules(text: str) -> tuple[str, ...]:
-    from acp_agent.compaction.rules import stated_rules
-
-    return stated_rules(text)

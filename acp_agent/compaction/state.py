@@ -1,7 +1,6 @@
 """What goes into a compaction and what comes out of it, as plain values.
 
-`ConversationState` in, `CompactedState` out: neither needs a session, a log or an editor. The session makes the one of
-its context and turns the other into an event; other Python code may use both as they are.
+`ConversationState` in, `CompactedState` out: neither needs a session, a log or an editor.
 """
 
 from __future__ import annotations
@@ -15,16 +14,19 @@ from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, us
 from acp_agent.compaction.triggers import Limits
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import Pinned, PlanEntry, Receipt, Rewritten
-from acp_agent.conversation.memory import Ledger, Memory
+from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Message, Usage, UserPart
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
-DEFAULT_TARGET = 0.5
-LEDGER_TOKENS = 4_000
-LEDGER_SHARE = 0.04
+SIZE_SHARE = 0.2
+"""Of the window: what the new context takes unless the user says otherwise."""
+MOST_TOKENS = 64_000
+"""The same in tokens: in a window of a million, a fifth would cost more with each request than it is worth."""
+BY_HAND_SHARE = 1 / 4
+"""Of the conversation: `/compact` has to make a short conversation shorter, too."""
 NO_OUTPUT_LIMIT = 8_192
 RECALL = "recall"
 """The tool that reads entries of the record."""
@@ -32,13 +34,10 @@ RECALL = "recall"
 
 @frozen
 class Workspace:
-    """What the disk says at the moment of a compaction, for marking facts as stale.
-
-    :ivar digests: of the files that the conversation knows, now; None for one that is gone.
-    """
+    """What the disk says at the moment of a compaction, for marking facts as stale."""
 
     cwd: str = ""
-    digests: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    digests: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])  # None for a file that is gone
     branch: str = ""
     head: str = ""
 
@@ -50,13 +49,12 @@ class ConversationState:
     :ivar entries: its messages, each with its number.
     :ivar request: what the next step would send, all of it.
     :ivar budget: of the model that goes on with the conversation, filled with this conversation.
-    :ivar memory: what earlier compactions carried over.
     :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar grants: what the user allowed in the session, as of the context.
-    :ivar rules: what a rule of the project allows, as of now.
+    :ivar grants: what the user allowed in the session.
+    :ivar rules: what a rule of the project allows.
     :ivar files: digests of the file versions that the model has seen.
-    :ivar guessed: whether the budget's window is no more than what the conversation has to fit into, since it left too
-        little room as it is: nobody has said that the model's is as small.
+    :ivar guessed: whether the window is what the conversation has to fit into, and not known to be the model's.
+    :ivar source: the original entries, those that earlier compactions replaced included; empty where `entries` are all.
     """
 
     entries: tuple[Entry, ...]
@@ -71,6 +69,12 @@ class ConversationState:
     files: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     workspace: Workspace = Workspace()
     guessed: bool = False
+    source: tuple[Entry, ...] = ()
+
+    @property
+    def originals(self) -> tuple[Entry, ...]:
+        """Return the entries that excerpts are taken from, in order."""
+        return self.source or tuple(entry for entry in self.entries if not entry.summary)
 
     def allowed(self, grants: Iterable[str]) -> list[str]:
         """What needs no asking, where this is allowed in the session."""
@@ -87,14 +91,11 @@ class ConversationState:
         rate: float = 1.0,
         guessed: bool = False,
         rules: frozenset[str] = frozenset(),
+        source: tuple[Entry, ...] = (),
     ) -> ConversationState:
-        """The state of a session.
+        """Return the state of a session, with its budget filled.
 
-        :param request: the live request for this context.
-        :param budget: of the session's model; what it is filled with is counted here.
         :param rate: see `used_tokens`.
-        :param guessed: see the class.
-        :param rules: likewise.
         """
         prefix = estimate_prefix(request.system, request.tools)
         return cls(
@@ -110,6 +111,7 @@ class ConversationState:
             files=context.files,
             workspace=workspace or Workspace(cwd=context.cwd),
             guessed=guessed,
+            source=source,
         )
 
     @classmethod
@@ -126,7 +128,7 @@ class ConversationState:
         memory: Memory | None = None,
         cwd: str = "",
     ) -> ConversationState:
-        """The state of a conversation that no session of ours holds.
+        """Return the state of a conversation that no session of ours holds.
 
         :param messages: legal history; numbered from 1.
         :param window: tokens of the model's window.
@@ -155,40 +157,30 @@ class ConversationState:
     @property
     def calibration(self) -> float:
         """Tokens as the provider counts them for each token of our estimate."""
-        estimated = estimate_prefix(self.request.system, self.request.tools) + estimate_messages(
-            entry.message for entry in self.entries
-        )
-        return self.budget.used / max(1, estimated)
+        prefix = estimate_prefix(self.request.system, self.request.tools)
+        return self.budget.used / max(1, prefix + estimate_messages(entry.message for entry in self.entries))
 
 
 @frozen
 class CompactionPolicy:
     """How to compact: what a recipe and the configuration say. Sizes in tokens; None takes the default.
 
-    :ivar prompt: what the model is asked; the recipe's text, rendered.
-    :ivar strategy: what to begin with (see `strategies`).
-    :ivar tail: size of the newest messages that stay word for word.
-    :ivar target: share of the window that the new context may fill.
-    :ivar ledger: size of the fact ledger.
-    :ivar requests: size of the user's own requests that are quoted, together with those in the tail.
-    :ivar summary: upper bound of a summary.
+    :ivar prompt: the recipe's text, rendered.
+    :ivar size: the most that the new context takes beside system prompt, tools and the running prompt.
+    :ivar tail: of that, the newest messages that stay as they are; two fifths where not given.
+    :ivar summary: of that, the longest summary.
     :ivar sections: headings that a summary must have.
-    :ivar verify: what happens to a summary that says what the conversation does not.
-    :ivar by_hand: a person asked for it: a failure is told and not worked around, and little may be gained.
-    :ivar must_fit: the conversation cannot be sent as it is, so the last step has to fit whatever it costs.
+    :ivar by_hand: a person asked for it: a failure is told and not worked around.
+    :ivar must_fit: the conversation cannot be sent as it is.
     :ivar steps: the strategies to try, in place of the ladder that the others make.
     :ivar written: a summary that is there already, so that no model is asked for one.
-    :ivar max_images: images that a request may hold; None where there is no limit.
-    :ivar max_bytes: bytes that a request may hold.
-    :ivar sent: see `request_bytes`.
+    :ivar max_images: see `Limits`, as for the two fields behind it.
     """
 
     prompt: str
     strategy: str = "summary"
+    size: int | None = None
     tail: int | None = None
-    target: float = DEFAULT_TARGET
-    ledger: int | None = None
-    requests: int | None = None
     summary: int | None = None
     sections: tuple[str, ...] = ()
     verify: Verify = "mark"
@@ -205,17 +197,12 @@ class CompactionPolicy:
         """What a request may hold besides tokens."""
         return Limits(self.max_images, self.max_bytes, self.sent)
 
-    def tail_tokens(self, budget: TokenBudget) -> int:
-        """Tokens of the tail."""
-        return budget.tail if self.tail is None else min(self.tail, budget.usable // 2)
-
-    def ledger_tokens(self, budget: TokenBudget) -> int:
-        """Tokens of the ledger."""
-        return min(LEDGER_TOKENS, int(budget.window * LEDGER_SHARE)) if self.ledger is None else self.ledger
-
-    def request_tokens(self, budget: TokenBudget) -> int:
-        """Tokens of the user's requests."""
-        return budget.tail if self.requests is None else self.requests
+    def size_tokens(self, budget: TokenBudget) -> int:
+        """Tokens of the new context, by the provider's count."""
+        if self.size is not None:
+            return self.size
+        size = min(MOST_TOKENS, int(budget.window * SIZE_SHARE))
+        return min(size, int(budget.messages * BY_HAND_SHARE)) if self.by_hand else size
 
 
 @frozen
@@ -223,15 +210,11 @@ class CompactedState:
     """A conversation after a compaction.
 
     :ivar entries: its messages; the summary has the number of the last message that it took the place of.
-    :ivar strategy: what made it.
     :ivar summary: as a person reads it.
     :ivar sent: as the model reads it, with everything that stands beside it; empty where messages were only rewritten.
     :ivar boundary: number of the last message that left; 0 where none did.
     :ivar pinned: messages from before the boundary that stay.
     :ivar rewritten: messages that stay in a shorter form.
-    :ivar memory: to be carried to the next compaction.
-    :ivar held: numbers of the user's requests that a provider's own compaction holds word for word, so that they do not
-        stand beside it as well.
     """
 
     entries: tuple[Entry, ...]
@@ -247,28 +230,20 @@ class CompactedState:
     tokens_after: int
     receipt: Receipt = field(default_factory=Receipt)
     usage: Usage | None = None
-    held: frozenset[int] = frozenset()
+    source: tuple[Entry, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in order."""
+        """Return the messages in order."""
         return tuple(entry.message for entry in self.entries)
 
-    @property
-    def ledger(self) -> Ledger:
-        """The facts so far."""
-        return self.memory.ledger
-
     def next_state(self, state: ConversationState, messages: Iterable[Message] = ()) -> ConversationState:
-        """The conversation as it goes on.
-
-        :param state: what was compacted.
-        :param messages: what has been said since.
-        """
+        """Return the conversation as it goes on, with what has been said since `state` was compacted."""
         first = max((entry.seq for entry in state.entries), default=0) + 1
         added = tuple(Entry(number, message) for number, message in enumerate(messages, first))
         entries = (*self.entries, *added)
         request = replace(state.request, messages=tuple(entry.message for entry in entries))
+        source = (*self.source, *added) if self.source else ()
         used = self.tokens_after + round(estimate_messages(entry.message for entry in added) * state.calibration)
         return replace(
             state,
@@ -277,4 +252,5 @@ class CompactedState:
             budget=state.budget.filled(used, state.budget.system),
             memory=self.memory,
             files=self.files,
+            source=source,
         )

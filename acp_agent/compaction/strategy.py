@@ -7,15 +7,15 @@ group `acp_agent.compaction_strategies`, as a class or function that returns a `
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Protocol
 
 from acp_agent.compaction.calls import ModelCalls
-from acp_agent.compaction.cuts import Cut, plan_cut
-from acp_agent.compaction.masking import Rewrite
+from acp_agent.compaction.cuts import Cut
+from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.layers import planned_cut
+from acp_agent.compaction.shortening import Rewrite
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import UserPart
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
@@ -25,11 +25,7 @@ ENTRY_POINTS = "acp_agent.compaction_strategies"
 
 @frozen
 class Writer:
-    """A model that writes summaries in place of the conversation's own, which cannot use the provider's cache then.
-
-    :ivar model: the provider's own id.
-    :ivar window: tokens of its whole window.
-    """
+    """A model that writes summaries in place of the conversation's own; `model` is the provider's own id."""
 
     model: str
     window: int
@@ -37,29 +33,22 @@ class Writer:
 
 
 @frozen
-class Carried:
-    """What is carried over beside a summary of what leaves with this cut."""
-
-    cut: Cut
-    memory: Memory
-
-
-@frozen
 class Task:
     """What a strategy works on.
 
+    :ivar size: tokens, estimated, that the new context may take.
     :ivar calls: asks the model that writes summaries.
     :ivar native: the provider's own compaction, where it has one.
     :ivar writer: the model that `calls` asks, where it is not the conversation's own.
-    :ivar carried: what is carried over with the planned cut, where that is known already.
     """
 
     state: ConversationState
     policy: CompactionPolicy
+    size: int
     calls: ModelCalls
     native: NativeCompaction | None = None
     writer: Writer | None = None
-    carried: Carried | None = None
+    index: ExcerptIndex | None = None
 
     @property
     def window(self) -> int:
@@ -74,20 +63,10 @@ class Task:
         return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
 
     def cut(self, tail_tokens: int | None = None) -> Cut | None:
-        """See `planned_cut`."""
-        return planned_cut(self.state, self.policy, tail_tokens)
-
-
-def planned_cut(state: ConversationState, policy: CompactionPolicy, tail_tokens: int | None = None) -> Cut | None:
-    """Where the history is cut; None where nothing may be taken away.
-
-    :param tail_tokens: size of the tail in the provider's tokens; the policy's where not given.
-    """
-    if tail_tokens is None:
-        tail_tokens = policy.tail_tokens(state.budget)
-    # Where the provider counts more than we do, the tail must not be larger than it says either.
-    estimate = int(tail_tokens / max(1.0, state.calibration))
-    return plan_cut(state.entries, state.turn_from, estimate, leave_tail=not policy.by_hand)
+        """Return where the history is cut, by default before the policy's tail; None where nothing may go."""
+        tail = self.policy.tail if tail_tokens is None else tail_tokens
+        tail = tail if tail is None else min(tail, self.size)
+        return planned_cut(self.state, self.size, tail=tail, leave_tail=not self.policy.by_hand)
 
 
 @frozen
@@ -96,19 +75,20 @@ class Draft:
 
     :ivar cut: what leaves and what stays; None where everything stays and messages are only rewritten.
     :ivar summary: what a person reads.
-    :ivar body: what the model reads in the summary's place; the summary itself, framed as history, where empty.
+    :ivar told: whether the model reads it too, framed as history.
+    :ivar body: what the model reads in the summary's place.
     :ivar rewritten: messages that stay in a shorter form.
-    :ivar unverified: pieces of the summary that the conversation does not contain.
-    :ivar missing: sections that it lacks.
+    :ivar unverified: pieces of the summary that the conversation does not contain; `missing`, sections that it lacks.
     """
 
     cut: Cut | None
     summary: str
+    told: bool = True
     body: tuple[UserPart, ...] = ()
     rewritten: tuple[Rewrite, ...] = ()
     unverified: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def summarised(self) -> tuple[Entry, ...]:
@@ -128,6 +108,5 @@ class Strategy(Protocol):
         """Propose; None where there is nothing that this strategy could do.
 
         :raises CompactionError: it tried in vain; says why. The next step of the ladder is taken, where there is one.
-        :raises ModelError: the model could not be asked.
         """
         ...

@@ -12,19 +12,16 @@ from acp_agent.conversation.messages import AssistantMessage, Message, UserMessa
 from acp_agent.frozen import frozen
 
 OUT_OF_ROOM = 0.95
-"""Share of the usable window from which on an answer that ended at its limit is taken to have ended for want of room,
-and from which on a turn waits for a summary instead of going on without it."""
+"""Share of the usable window from which on an answer is taken to be cut off by it, and no summary is waited for."""
 LIMIT_SHARE = 0.9
 """Of the images or bytes that a request may hold."""
 NEW_INPUT = 0.1
 """Of the usable window: so much more since a compaction, and another one is not in vain."""
-GROWTH = 0.02
-"""Of the usable window, by which a context must have grown before it is looked at again in vain."""
 SURE_SHARE = 0.95
 """Of a request that was refused: as much as is taken to fit, where the provider does not say. And of a request that was
 counted: as much as it has at least, so that it is certainly too large where this is more than the window."""
 
-Pressure: TypeAlias = Literal["none", "prepare", "threshold", "request_size", "full"]
+Pressure: TypeAlias = Literal["none", "prepare", "threshold", "urgent", "request_size", "full"]
 
 
 @frozen
@@ -39,8 +36,10 @@ class Limits:
     sent: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def exceeded(self, messages: Sequence[Message]) -> bool:
-        """Whether these messages come close to one of the limits. What has come since the newest prompt may have as
-        many images as the model takes: there are no older ones that could give way."""
+        """Return whether these messages come close to one of the limits.
+
+        What has come since the newest prompt may have as many images as the model takes.
+        """
         images = count_images(messages)
         share = LIMIT_SHARE if images > count_images(since_prompt(messages)) else 1
         if self.max_images is not None and images > self.max_images * share:
@@ -49,7 +48,7 @@ class Limits:
 
 
 def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
-    """The newest prompt, with what stands beside it and behind it."""
+    """Return the newest prompt, with what stands beside it and behind it."""
     at = len(messages)
     while at and not isinstance(messages[at - 1], UserMessage):
         at -= 1
@@ -61,17 +60,17 @@ def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
 def pressure(
     budget: TokenBudget, messages: Sequence[Message], limits: Limits, *, threshold: float, prepare: float | None
 ) -> Pressure:
-    """How urgent a compaction is.
+    """Return how urgent a compaction is: `full` where the request cannot be sent at all as far as is known.
 
-    :param budget: filled with the request.
     :param threshold: share of the usable window from which on the context is compacted.
     :param prepare: share from which on a summary is prepared; None for never.
-    :returns: `full` where the request cannot be sent at all as far as is known.
     """
     if budget.used > budget.limit:
         return "full"
     if limits.exceeded(messages):
         return "request_size"
+    if budget.exceeded(budget.used, max(threshold, OUT_OF_ROOM)):
+        return "urgent"
     if budget.exceeded(budget.used, threshold):
         return "threshold"
     if prepare is not None and budget.exceeded(budget.used, prepare):
@@ -80,7 +79,7 @@ def pressure(
 
 
 def ended_for_want_of_room(answer: AssistantMessage, budget: TokenBudget) -> bool:
-    """Whether an answer was cut off because the window was full, and not because it reached its own limit."""
+    """Return whether an answer was cut off because the window was full, and not because it reached its own limit."""
     if answer.stop_reason == "context_overflow":
         return True
     if answer.stop_reason != "max_tokens" or answer.usage is None:

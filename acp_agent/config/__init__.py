@@ -29,8 +29,11 @@ if TYPE_CHECKING:
         ProviderKind,
         ProviderSettings,
         Settings,
+        Share,
+        Size,
         ThoughtLevel,
         api_key,
+        size_tokens,
     )
 
 __all__ = [
@@ -45,12 +48,15 @@ __all__ = [
     "ProviderKind",
     "ProviderSettings",
     "Settings",
+    "Share",
+    "Size",
     "ThoughtLevel",
     "api_key",
     "ensure_private_dir",
     "home_dir",
     "load_settings",
     "project_dir",
+    "size_tokens",
 ]
 
 

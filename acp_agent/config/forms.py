@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from acp_agent.config.settings import MODEL_NAME_FORM, ThoughtLevel, is_model_name
+from acp_agent.config.settings import MODEL_NAME_FORM, Share, Size, ThoughtLevel, is_model_name
 
 MIN_PREPARE = 0.05
 MAX_THRESHOLD = 0.95
+MIN_SIZE, MAX_SIZE = 1_000, 1_000_000
+MIN_SIZE_SHARE, MAX_SIZE_SHARE = 0.02, 0.9
 
 
 def _model_name(value: str) -> str:
@@ -77,6 +79,22 @@ def _share_or_off(value: object) -> float | Literal[False] | None:
     )
 
 
+def _size(value: object) -> Size | None:
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and MIN_SIZE <= value <= MAX_SIZE:
+        return value
+    percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
+    share = float(percentage[1]) / 100 if percentage else value
+    if isinstance(share, float) and MIN_SIZE_SHARE <= share <= MAX_SIZE_SHARE:
+        return Share(share)
+    raise PydanticCustomError(
+        "size",
+        "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000 to "
+        "1,000,000",
+    )
+
+
 def off_again(value: object) -> object:
     """`off`, which YAML 1.1 reads as false where it has no quotes."""
     return "off" if value is False else value
@@ -130,6 +148,23 @@ ShareOrOff = Annotated[
                 {"enum": ["off", False, None]},
             ],
             "title": f"{MIN_PREPARE} to {MAX_THRESHOLD}, `off`",
+        }
+    ),
+]
+SizeOrNull = Annotated[
+    Size | None,
+    PlainValidator(_size),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["integer", "null"], "minimum": MIN_SIZE, "maximum": MAX_SIZE},
+                {"type": "number", "minimum": MIN_SIZE_SHARE, "maximum": MAX_SIZE_SHARE},
+                {
+                    "type": "string",
+                    "pattern": r"^(?:0{0,2}[2-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$",
+                },
+            ],
+            "title": "a share of the window, such as `20%` or `0.2`, or tokens, such as `30000`",
         }
     ),
 ]

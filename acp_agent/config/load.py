@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from acp_agent.config.checks import Known, check_compaction
+from acp_agent.config.deprecated import current
 from acp_agent.config.document import Document, DocumentError, parse_mapping, read_text, validate
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.settings import MODEL_NAME_FORM, HookFault, Settings, is_model_name
@@ -37,7 +38,8 @@ def load_settings(
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
-        hook is left out instead, see `Settings.hook_faults`.
+        hook is left out instead, see `Settings.hook_faults`; a key of earlier versions is ignored, see
+        `Settings.notices`.
     """
     settings = Settings(home=home_dir(env))
     known = Known(strategies, providers)
@@ -55,7 +57,8 @@ def _with_user_file(settings: Settings, known: Known) -> Settings:
             return settings
         from acp_agent.config.schema import UserFile
 
-        settings = validate(UserFile, document).over(settings)
+        document, notice = current(document, path)
+        settings = _with_notice(validate(UserFile, document).over(settings), notice)
         check_compaction(document, settings, known, path)
         return _with_hooks(settings, document, "config", path)
     except DocumentError as error:
@@ -72,12 +75,17 @@ def _with_project_file(settings: Settings, known: Known) -> Settings:
             return settings
         from acp_agent.config.schema import ProjectFile
 
+        document, notice = current(document, path)
         user_file = settings.home / CONFIG_FILE
-        settings = validate(ProjectFile, document, context=user_file).over(settings)
+        settings = _with_notice(validate(ProjectFile, document, context=user_file).over(settings), notice)
         check_compaction(document, settings, known, user_file)
         return _with_hooks(settings, document, "project", path)
     except DocumentError as error:
         raise _config_error(error, path) from error
+
+
+def _with_notice(settings: Settings, notice: str) -> Settings:
+    return replace(settings, notices=(*settings.notices, notice)) if notice else settings
 
 
 def _with_hooks(settings: Settings, document: Document, origin: Literal["config", "project"], path: Path) -> Settings:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from acp_agent.config.forms import MAX_THRESHOLD, Dollars, ModelName, ShareOrOff, StrategyName, Tokens
+from acp_agent.config.forms import MAX_THRESHOLD, Dollars, ModelName, ShareOrOff, SizeOrNull, StrategyName, Tokens
 from acp_agent.config.hook_section import Section
 from acp_agent.config.settings import CompactionChoices, ModelPrices, ModelSettings
 
@@ -18,7 +18,10 @@ class CompactionSection(Section):
     """`compaction` and `models.*.compaction`. That `prepare` is lower than `threshold` is seen in `checks`, since the
     two may come from different layers."""
 
-    auto: bool | None = Field(default=None, description="`false`: only `/compact` compacts; left out: `true`")
+    auto: bool | None = Field(
+        default=None,
+        description="`false`: only `/compact` compacts, and what could not be sent otherwise; left out: `true`",
+    )
     threshold: Annotated[float, Field(ge=0.1, le=MAX_THRESHOLD)] | None = Field(
         default=None,
         description="share of the usable window from which on the context is compacted; left out: `0.8`",
@@ -28,9 +31,14 @@ class CompactionSection(Section):
         description="share of the usable window from which on a summary is prepared in the background, so that you do "
         "not wait for it; `off` prepares none. Must be lower than `threshold`; left out: `0.7`",
     )
-    target: Annotated[float, Field(ge=0.05, le=0.9)] | None = Field(
+    wait: bool | None = Field(
         default=None,
-        description="share of the whole window that a compaction has to get below; left out: the recipe's, else `0.5`",
+        description="`true`: a turn waits for a summary that is not ready, rather than use excerpts; left out: `false`",
+    )
+    size: SizeOrNull = Field(
+        default=None,
+        description="how much the new context may take beside the system prompt and the tools; left out: the recipe's, "
+        "else `20%`, and at most 64,000 tokens",
     )
     strategy: StrategyName | None = Field(
         default=None,
@@ -47,7 +55,8 @@ class CompactionSection(Section):
             auto=self.auto,
             threshold=self.threshold,
             prepare=self.prepare,
-            target=self.target,
+            wait=self.wait,
+            size=self.size,
             strategy=self.strategy,
             model=self.model,
         )

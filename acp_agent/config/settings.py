@@ -29,9 +29,42 @@ MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5
 """What to tell somebody whose model is not one by `is_model_name`."""
 
 
+DEFAULT_SIZE = 0.20
+MAX_DEFAULT_SIZE = 64_000
+"""Tokens. A larger context costs more with every request, and is read with less attention."""
+
 DEFAULT_PREPARE = 0.70
 PREPARE_BELOW_THRESHOLD = 7 / 8
 """Where `prepare` is not set, it is at most this part of the threshold: a lower threshold alone is no mistake."""
+
+
+@frozen
+class Share:
+    """A part of the model's window, 0 to 1."""
+
+    of_window: float
+
+    def tokens(self, window: int) -> int:
+        """Return the tokens that this is of a window.
+
+        :param window: tokens of the whole window.
+        """
+        return int(window * self.of_window)
+
+
+Size: TypeAlias = int | Share
+"""Tokens, or a share of the window."""
+
+
+def size_tokens(size: Size | None, window: int) -> int:
+    """Return the tokens that a compacted context may take beside the system prompt and the tools.
+
+    :param size: None for the default: a fifth of the window, and at most `MAX_DEFAULT_SIZE`.
+    :param window: tokens of the whole window.
+    """
+    if size is None:
+        return min(Share(DEFAULT_SIZE).tokens(window), MAX_DEFAULT_SIZE)
+    return size.tokens(window) if isinstance(size, Share) else size
 
 
 @frozen
@@ -42,7 +75,8 @@ class CompactionSettings:
     :ivar threshold: share of the usable window, 0 to 1, from which on it is.
     :ivar prepare: share of the usable window from which on a summary is prepared in the background, always lower than
         `threshold`; None where none is: switched off, or `auto` is.
-    :ivar target: share of the whole window that the context should be down to; None leaves it to the recipe.
+    :ivar wait: whether a turn waits for a summary rather than use excerpts.
+    :ivar size: how much the new context may take, for `size_tokens`; None leaves it to the recipe.
     :ivar strategy: name of the strategy; None leaves it to the recipe.
     :ivar model: `provider/model` that writes summaries; None leaves it to the recipe, else it is the session's own.
     """
@@ -50,7 +84,8 @@ class CompactionSettings:
     auto: bool = True
     threshold: float = 0.80
     prepare: float | None = DEFAULT_PREPARE
-    target: float | None = None
+    wait: bool = False
+    size: Size | None = None
     strategy: str | None = None
     model: str | None = None
 
@@ -67,7 +102,8 @@ class CompactionChoices:
     auto: bool | None = None
     threshold: float | None = None
     prepare: float | Literal[False] | None = None
-    target: float | None = None
+    wait: bool | None = None
+    size: Size | None = None
     strategy: str | None = None
     model: str | None = None
 
@@ -77,7 +113,8 @@ class CompactionChoices:
             auto=below.auto if self.auto is None else self.auto,
             threshold=below.threshold if self.threshold is None else self.threshold,
             prepare=below.prepare if self.prepare is None else self.prepare,
-            target=below.target if self.target is None else self.target,
+            wait=below.wait if self.wait is None else self.wait,
+            size=below.size if self.size is None else self.size,
             strategy=below.strategy if self.strategy is None else self.strategy,
             model=below.model if self.model is None else self.model,
         )
@@ -94,7 +131,8 @@ class CompactionChoices:
             auto=auto,
             threshold=threshold,
             prepare=prepare if auto and prepare is not False else None,
-            target=self.target,
+            wait=base.wait if self.wait is None else self.wait,
+            size=self.size,
             strategy=self.strategy,
             model=self.model,
         )
@@ -229,6 +267,7 @@ class Settings:
     :ivar providers: by name.
     :ivar hooks: commands, the user's before the project's, each file's in its order.
     :ivar hook_faults: those that were left out, in the same order.
+    :ivar notices: what the user should be told of files that hold all the same, such as keys that are no longer used.
     :ivar mcp_servers: started with every session.
     :ivar wire_log: whether what goes over the wire is recorded.
     :ivar protocol_versions: of ACP, that are spoken with editors.
@@ -252,6 +291,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
     hooks: tuple[HookCommand, ...] = ()
     hook_faults: tuple[HookFault, ...] = ()
+    notices: tuple[str, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
     wire_log: bool = False
     protocol_versions: tuple[int, ...] = (1, 2)

@@ -17,15 +17,15 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import HookError
 from acp_agent.hooks.claude import text_of, with_our_keys
-from acp_agent.hooks.events import BeforeToolCall, HookEvent, SessionStart, UserMessageSend
+from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
 from acp_agent.hooks.messages import KINDS, MessageForm, as_json, conversation
 from acp_agent.hooks.outcomes import (
+    DEFERRED,
     NOTHING,
     Action,
     Compact,
     Continue,
     Decision,
-    Defer,
     Outcome,
     Replace,
     Summarize,
@@ -103,10 +103,6 @@ def _as_texts(value: object) -> object:
 _Texts = Annotated[list[str], BeforeValidator(_as_texts)]
 
 
-class _Tokens(_Form):
-    tokens: Annotated[int, Field(gt=0)]
-
-
 class _Specific(_Form):
     permission: Annotated[Literal["allow", "deny", "ask", "defer"] | None, Field(alias="permissionDecision")] = None
     reason: Annotated[str | None, Field(alias="permissionDecisionReason")] = None
@@ -150,7 +146,7 @@ def _log_unknown(answer: JsonObject) -> None:
 def answer_keys() -> frozenset[str]:
     """Every key that means something in an answer, those of `hookSpecificOutput` included."""
     names: set[str] = set()
-    for form in (_Answer, _Specific, _Tokens):
+    for form in (_Answer, _Specific):
         for name, field in form.model_fields.items():
             alias = field.validation_alias
             choices = alias.choices if isinstance(alias, AliasChoices) else [alias or name]
@@ -166,15 +162,17 @@ def _outcome(answer: _Answer, event: HookEvent) -> Outcome:
         arguments = None if arguments == event.input else arguments
     output = answer.tool_output if specific.output is None else specific.output
     context = (*(answer.context or ()), *(specific.context or ()))
+    decision = _decision(answer, specific)
+    if answer.defer and isinstance(event, BeforeCompaction) and (decision is None or decision.verdict != "block"):
+        decision = DEFERRED
     return Outcome(
-        decision=_decision(answer, specific),
+        decision=decision,
         tool_input=arguments,
         tool_output=None if output is None else text_of(output),
         message=answer.message,
         context=tuple(text for text in context if text.strip()),
         action=_action(answer),
         summary=answer.summary if specific.summary is None else specific.summary,
-        defer=_defer(answer.defer),
         stop=(answer.stop_reason or "") if answer.goes_on is False else None,
         notices=(answer.system_message,) if answer.system_message else (),
     )
@@ -239,17 +237,6 @@ def _forms(values: list[JsonValue], key: str) -> list[MessageForm]:
         raise _wrong(key, error) from error
 
 
-def _defer(value: JsonValue) -> Defer | None:
-    if value is None:
-        return None
-    if value == "turn_end":
-        return Defer()
-    try:
-        return Defer(_Tokens.model_validate(value).tokens)
-    except ValidationError:
-        raise HookError('defer: should be "turn_end", or {"tokens": N} with a number above 0.') from None
-
-
 def _wrong(key: str, error: ValidationError) -> HookError:
     """The first complaint, with the key. What was answered is not repeated: it may be long, or secret."""
     details = error.errors(include_url=False, include_input=False)[0]
@@ -293,8 +280,6 @@ def as_answer(outcome: Outcome) -> JsonObject:
         answer["context"] = [*outcome.context]
     if outcome.action is not None:
         answer |= _as_action(outcome.action)
-    if outcome.defer is not None:
-        answer["defer"] = "turn_end" if outcome.defer.tokens is None else {"tokens": outcome.defer.tokens}
     if outcome.stop is not None:
         answer |= {"continue": False, "stopReason": outcome.stop}
     if outcome.notices:

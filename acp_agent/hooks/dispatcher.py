@@ -13,7 +13,7 @@ import anyio
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
 from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
-from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome, cut
+from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Decision, Outcome, cut
 from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
 from acp_agent.logfile import log_failure
 
@@ -47,6 +47,7 @@ class Dispatcher:
         self._notify = notify
         self._failed: set[HookKey] = set()
         self._impossible: set[tuple[HookKey, EventName]] = set()
+        self._deferred: set[HookKey] = set()
 
     def listens(self, name: EventName) -> bool:
         """Whether any hook is bound to such events: where none is, there is no event to make."""
@@ -139,6 +140,8 @@ class Dispatcher:
 
     async def _fitted(self, hook: Hook, event: HookEvent, outcome: Outcome) -> Outcome:
         """What of an outcome can be done at this event; the user is told once of the rest."""
+        if outcome.decision == DEFERRED:
+            await self._tell_deferred(hook)
         outcome = bounded(event, outcome)
         words = impossible(event, outcome)
         if not words:
@@ -162,6 +165,14 @@ class Dispatcher:
         if (_key(hook), name) not in self._impossible:
             self._impossible.add((_key(hook), name))
             await self._tell(text)
+
+    async def _tell_deferred(self, hook: Hook) -> None:
+        if _key(hook) not in self._deferred:
+            self._deferred.add(_key(hook))
+            await self._tell(
+                f"The hook {hook.name} ({hook.source}) asked for `defer`, which is no longer known. It counts as "
+                "`decision: block`: the compaction is not done, and the hook is asked again with the next prompt."
+            )
 
 
 _NO_REFUSAL = "it refuses, but the start of a session cannot be refused."

@@ -31,6 +31,12 @@ class Decision:
     reason: str = ""
 
 
+DEFERRED = Decision(
+    "block", "The hook asked to defer. `defer` is no longer known: a veto is asked about again with the next prompt."
+)
+"""What `defer` means, which hooks of earlier versions answer."""
+
+
 @frozen
 class SwapContext:
     """Let this text take the place of the conversation so far, atomically. For a recipe that compacts, and for
@@ -79,16 +85,6 @@ Action: TypeAlias = SwapContext | Compact | Summarize | Continue | Replace
 
 
 @frozen
-class Defer:
-    """Put a compaction off.
-
-    :ivar tokens: until the context has grown by so many; None until the turn ends.
-    """
-
-    tokens: int | None = None
-
-
-@frozen
 class Outcome:
     """What a hook wants, or several together.
 
@@ -109,7 +105,6 @@ class Outcome:
     context: tuple[str, ...] = ()
     action: Action | None = None
     summary: str | None = None
-    defer: Defer | None = None
     stop: str | None = None
     notices: tuple[str, ...] = ()
 
@@ -146,7 +141,7 @@ class Outcome:
         """This, and what a later hook wants, which has seen what this one made of the event.
 
         The stricter decision holds, and of equal ones the first. What takes the place of something is the later one's.
-        The first action, summary, deferral and stop hold. Added texts are all kept, in order.
+        The first action, summary and stop hold. Added texts are all kept, in order.
         """
         return Outcome(
             decision=_stricter(self.decision, later.decision),
@@ -156,18 +151,13 @@ class Outcome:
             context=(*self.context, *later.context),
             action=later.action if self.action is None else self.action,
             summary=later.summary if self.summary is None else self.summary,
-            defer=later.defer if self.defer is None else self.defer,
             stop=later.stop if self.stop is None else self.stop,
             notices=(*self.notices, *later.notices),
         )
 
     def overrules(self, later: Outcome) -> Iterator[str]:
         """What a later hook wants and does not get, since an earlier one wanted another; for the log."""
-        pairs = (
-            ("action", self.action, later.action),
-            ("summary", self.summary, later.summary),
-            ("defer", self.defer, later.defer),
-        )
+        pairs = (("action", self.action, later.action), ("summary", self.summary, later.summary))
         for word, first, second in pairs:
             if first is not None and second is not None and first != second:
                 yield word

@@ -105,8 +105,8 @@ class SwapContextParams(Params):
     keep_tail_tokens: Annotated[
         Tokens | None,
         Field(
-            description="how many tokens of the newest messages stay word for word; holds over `tail` of "
-            "[compaction](#compaction). `0`: nothing"
+            description="how many tokens of the newest messages stay word for word, within `size` of "
+            "[compaction](#compaction); left out: two fifths of it at most. `0`: nothing"
         ),
     ] = None
 

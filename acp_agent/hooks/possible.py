@@ -44,7 +44,6 @@ POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
     "action: replace": _ENDS,
     SWAP: ("turn_end",),
     "summary": _COMPACTION,
-    "defer": _COMPACTION,
 }
 """At which events something can be done, in the words of an answer. `decision: allow` objects to nothing, and that is
 possible everywhere; `swap_context` at the end of an answer that is a summary."""
@@ -103,7 +102,7 @@ def _wanted(outcome: Outcome) -> Iterator[str]:
         yield "context"
     if outcome.action is not None:
         yield f"action: {_ACTIONS[type(outcome.action)]}"
-    for word in ("tool_input", "tool_output", "message", "summary", "defer"):
+    for word in ("tool_input", "tool_output", "message", "summary"):
         if getattr(outcome, word) is not None:
             yield word
 

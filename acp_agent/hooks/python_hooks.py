@@ -25,7 +25,7 @@ from acp_agent.hooks.events import (
     HookEvent,
     event_name,
 )
-from acp_agent.hooks.outcomes import NOTHING, Action, Continue, Decision, Defer, Outcome
+from acp_agent.hooks.outcomes import NOTHING, Action, Continue, Decision, Outcome
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
 F = TypeVar("F", bound=Function)
@@ -38,7 +38,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "message": (str,),
     "action": get_args(Action),
     "summary": (str,),
-    "defer": (Defer,),
     "stop": (str,),
 }
 """What an outcome holds, if anything."""

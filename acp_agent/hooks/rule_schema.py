@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
-from pydantic.json_schema import JsonSchemaValue
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, did_you_mean, dotted, validate
@@ -16,7 +16,7 @@ from acp_agent.config.settings import Mode
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.hooks.conditions import Conditions
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED, EventName, event_name
-from acp_agent.hooks.outcomes import Action, Compact, Continue, Decision, Defer, Outcome, Summarize, Verdict
+from acp_agent.hooks.outcomes import DEFERRED, Action, Compact, Continue, Decision, Outcome, Summarize, Verdict
 
 _ENDS: tuple[EventName, ...] = ("turn_end", "agent_stop")
 _TURN: tuple[EventName, ...] = ("user_message_send", "before_tool_call", "after_tool_call", *_ENDS)
@@ -29,10 +29,10 @@ POSSIBLE: dict[str, tuple[EventName, ...]] = {
     "ask": ("before_tool_call",),
     "context": ("session_start", *_TURN),
     "notice": ("session_start", *_TURN, "before_compaction"),
-    "defer": ("before_compaction",),
     "stop": _TURN,
 }
 """At which events a rule can do what."""
+_CHECKED: dict[str, tuple[EventName, ...]] = {**POSSIBLE, "defer": ("before_compaction",)}
 ASKED: dict[str, tuple[EventName, ...]] = {
     "source": ("session_start",),
     "reason": ("before_compaction",),
@@ -122,23 +122,6 @@ class When(_Section):
     reason: Listed[CompactionTrigger] | None = Field(default=None, description="at `before_compaction`: why it is due")
 
 
-class Until(_Section):
-    """`then.defer`; no tokens stand for `turn_end`."""
-
-    tokens: Annotated[int, Field(gt=0)] = Field(description="how many more there have to be")
-
-
-def _until(value: object) -> object:
-    if value == "turn_end":
-        return Until.model_construct(tokens=0)
-    if isinstance(value, str):
-        raise PydanticCustomError("until", "should be turn_end, or {tokens: 5000}")
-    return value
-
-
-Deferral = Annotated[Until, BeforeValidator(_until, json_schema_input_type=Literal["turn_end"] | Until)]
-
-
 class Then(_Section):
     """`then`."""
 
@@ -159,9 +142,7 @@ class Then(_Section):
     context: Word | None = Field(default=None, description="the model reads this as well")
     notice: Word | None = Field(default=None, description="you are told this")
     stop: Word | None = Field(default=None, description="the turn ends, for this reason")
-    defer: Deferral | None = Field(
-        default=None, description="the compaction waits for the turn's end, or until so many tokens have come"
-    )
+    defer: SkipJsonSchema[object] = Field(default=None, description="of earlier versions: see `DEFERRED`")
 
 
 Done = Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)]
@@ -190,7 +171,7 @@ def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Out
     for key in Then.model_fields:
         if getattr(rule.then, key) is not None and key != "messages":
             name, place = (rule.then.action, ("then",)) if key == "action" else (key, ("then", key))
-            _check(events, POSSIBLE[str(name)], document, place, f"{name} is possible only at")
+            _check(events, _CHECKED[str(name)], document, place, f"{name} is possible only at")
     return frozenset(events), _conditions(rule.when), _outcome(rule.then, document)
 
 
@@ -237,11 +218,12 @@ def _outcome(then: Then, document: Document) -> Outcome:
         "summary": Summarize(),
         "continue": Continue(tuple(then.messages or ())),
     }
+    if not decisions and then.defer:
+        decisions = [DEFERRED]
     outcome = Outcome(
         decision=decisions[0] if decisions else None,
         context=() if then.context is None else (then.context,),
         action=actions.get(then.action),
-        defer=None if then.defer is None else Defer(then.defer.tokens or None),
         stop=then.stop,
         notices=() if then.notice is None else (then.notice,),
     )

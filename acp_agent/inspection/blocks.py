@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from acp_agent.compaction.estimate import estimate_message, estimate_part
-from acp_agent.compaction.framing import layer_of
+from acp_agent.compaction.frame import layer_of
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.swaps import ContextSwapped
 from acp_agent.inspection.texts import message_text, part_text
@@ -20,11 +20,11 @@ def blocks_before(context: Context, swap: ContextSwapped, pins: Mapping[int, str
     """
     pinned = {pin.seq for pin in swap.pinned}
     carried = "\n".join(part_text(part) for part in swap.sent if layer_of(part) == "pinned")
-    requests = {quote.seq: quote.text for quote in swap.carried.memory.requests}
 
     def stays_word_for_word(entry: Entry) -> bool:
         said = message_text(entry.message)
-        text = pins.get(entry.seq) or (said if requests.get(entry.seq) == said else "")
+        typed = entry.message.role == "user" and not entry.note
+        text = pins.get(entry.seq) or (said if typed else "")
         return bool(text) and text in carried
 
     def layer(entry: Entry) -> Layer:

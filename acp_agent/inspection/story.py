@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from acp_agent.compaction.estimate import Uncounted, used_tokens
+from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -90,7 +90,6 @@ class Story:
         self._compactions: list[Compaction] = []
         self._calls: dict[str, tuple[_OpenTurn, int]] = {}
         self._pins: dict[int, str] = {}
-        self._uncounted = Uncounted()
 
     def feed(self, logged: LoggedEvent) -> None:
         """Go on with the next entry of the log."""
@@ -192,7 +191,7 @@ class Story:
             )
             self._point(logged, usage.total_tokens, "counted", message.model)
         else:
-            tokens = used_tokens(self._context, 0, uncounted=self._uncounted.tokens(self._context))
+            tokens = used_tokens(self._context, 0)
             self._point(logged, tokens, "estimated", message.model)
         ending = "" if message.stop_reason in ("end_turn", "tool_use") else f" ({message.stop_reason})"
         said, marks = False, (message.id, message.model)

@@ -14,8 +14,8 @@ ItemKind: TypeAlias = Literal[
     "prompt", "answer", "thought", "call", "note", "hook", "compaction", "undo", "pin", "plan", "setting", "refused"
 ]
 Status: TypeAlias = Literal["", "completed", "failed", "cancelled", "open"]
-Layer: TypeAlias = Literal["pinned", "ledger", "summary", "tail", "replaced"]
-"""What a part of a context is to a compaction. `pinned`: carried over word for word. `ledger`: facts that code found.
+Layer: TypeAlias = Literal["pinned", "excerpts", "summary", "tail", "replaced"]
+"""What a part of a context is to a compaction. `pinned`: carried over word for word. `excerpts`: lines that code chose.
 `tail`: messages that stay. `replaced`: messages that leave."""
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 PointKind: TypeAlias = Literal["counted", "estimated", "compacted", "restored"]

@@ -19,7 +19,6 @@ from acp_agent.recipes.model import (
     Origin,
     Recipe,
     RequiredHooks,
-    Share,
     Verify,
 )
 from acp_agent.recipes.template import render
@@ -35,7 +34,6 @@ __all__ = [
     "Recipe",
     "RecipeLibrary",
     "RequiredHooks",
-    "Share",
     "Verify",
     "builtin_recipes_dir",
     "render",

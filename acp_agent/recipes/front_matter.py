@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.checks import unknown_provider
+from acp_agent.config.deprecated import current
 from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
 from acp_agent.config.forms import ModelName
 from acp_agent.config.hook_events import OF_CALLS, event_name
@@ -85,6 +86,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     document = (
         parse_mapping(parts.front_matter, 2, partial(_is_text, known)) if parts.front_matter else Document({}, {})
     )
+    document, notice = current(document, source)
     matter = validate(FrontMatter, document)
     if matter.name not in (None, name, name.rpartition("/")[2]):
         message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
@@ -109,6 +111,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
         mode=matter.mode,
         version=matter.version,
         compaction=compaction_options(matter.compaction, hooks, document, known) if matter.compaction else None,
+        notice=notice,
     )
 
 

@@ -146,6 +146,11 @@ class RecipeLibrary:
         return self.recipes.get(name.replace(":", "/"))
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should be told of recipes that can be used."""
+        return tuple(recipe.notice for recipe in self.recipes.values() if recipe.notice)
+
+    @property
     def known(self) -> Mapping[str, Recipe]:
         """All that can be named, by name, also what may not run before somebody allows it."""
         return dict(sorted({**self.untrusted, **self.recipes}.items()))

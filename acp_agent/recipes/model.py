@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from acp_agent.config.settings import Mode
+from acp_agent.config.settings import Mode, Size
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.frozen import frozen
 
@@ -90,26 +90,11 @@ class HookBinding:
 
 
 @frozen
-class Share:
-    """A part of the model's window, 0 to 1."""
-
-    of_window: float
-
-    def tokens(self, window: int) -> int:
-        """:param window: tokens of the whole window."""
-        return int(window * self.of_window)
-
-
-@frozen
 class CompactionOptions:
     """How a recipe that compacts wants it done. None, wherever it stands, leaves it to whoever compacts.
 
     :ivar strategy: its name.
-    :ivar tail: how much of the newest messages stays word for word: tokens, or a share of the window.
-    :ivar target: share of the window, 0 to 1, that the context should be down to.
-    :ivar ledger: tokens of the facts that code keeps; 0 for none.
-    :ivar requests: tokens of the user's requests that are kept word for word; 0 for none.
-    :ivar summary: upper bound of the summary, in tokens.
+    :ivar size: how much the new context may take beside the system prompt and the tools, for `size_tokens`.
     :ivar sections: headings that a summary must have, without their `#`; empty for none.
     :ivar verify: what is done about words of the summary that the material does not have: nothing, a mark, one more
         question to the model, or no summary.
@@ -117,18 +102,10 @@ class CompactionOptions:
     """
 
     strategy: str | None = None
-    tail: int | Share | None = None
-    target: float | None = None
-    ledger: int | None = None
-    requests: int | None = None
-    summary: int | None = None
+    size: Size | None = None
     sections: tuple[str, ...] | None = None
     verify: Verify | None = None
     model: str | None = None
-
-    def tail_tokens(self, window: int) -> int | None:
-        """:param window: tokens of the whole window."""
-        return self.tail.tokens(window) if isinstance(self.tail, Share) else self.tail
 
 
 @frozen
@@ -150,6 +127,7 @@ class Recipe:
     :ivar hint: what its author says may follow the name; empty where they do not.
     :ivar is_template: whether its text is one; else only placeholders mean something in it.
     :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
+    :ivar notice: what the user should be told of the file, which holds all the same: keys that are no longer used.
     """
 
     name: str
@@ -169,6 +147,7 @@ class Recipe:
     hint: str = ""
     is_template: bool = True
     compaction: CompactionOptions | None = None
+    notice: str = ""
 
     @property
     def command(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from acp_agent.compaction.pinned import add_pin, remove_pin, render_pins
+from acp_agent.compaction.pins import add_pin, remove_pin, render_pins
 from acp_agent.compaction.preview import preview
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -31,9 +31,6 @@ SetOption: TypeAlias = Callable[[str, str], Awaitable[tuple[Option, ...]]]
 
 PIN_SHARE = 0.05
 """Of the window, for all pinned texts: they are in every request from the first compaction on."""
-
-NO_MODEL = ("mask", "ledger", "truncate")
-"""Strategies that ask nobody: a preview can do what they would do."""
 
 
 def only_tells(name: str, rest: str) -> bool:
@@ -143,13 +140,19 @@ async def report(host: SessionHost, word: str, run: RecipeRun) -> str:
 
 
 async def _preview(host: SessionHost, run: RecipeRun) -> str:
-    order = await host.compaction.orders.by_hand(run)
-    exact = None
-    if order.policy.strategy in NO_MODEL:
-        exact = await host.compaction.compactor.service(order.state, order.policy, order.call, without_model=True)
-        if exact is None:
-            return preview_text(None, order.state.budget)
-    return preview_text(preview(order.state, order.policy, exact), order.state.budget)
+    order = await host.compaction.orders.make("manual", await host.models.active(host.model), run)
+    assert order is not None  # since its recipe is given
+    if order.policy.strategy == "mask":  # nothing leaves
+        result = await host.compaction.compactor.service(order.state, order.policy, order.call)
+        return (
+            "There is nothing to compact yet. Nothing was changed."
+            if result is None
+            else (
+                f"**Preview of a compaction.** Nothing was changed.\n\n{result.summary}\n\n"
+                f"{result.tokens_before:,} → {result.tokens_after:,} tokens"
+            )
+        )
+    return preview_text(preview(order.state, order.policy), order.state.budget)
 
 
 async def _status(host: SessionHost) -> str:
@@ -159,10 +162,10 @@ async def _status(host: SessionHost) -> str:
     return status_text(
         await host.requests.filled(active),
         host.compaction_settings(active.name),
-        host.context.memory,
         events,
+        pins=len(host.context.memory.pins),
         in_force=host.context.swaps,
-        prepared=host.compaction.preparation.state,
+        prepared=host.compaction.background.state,
     )
 
 
@@ -171,7 +174,7 @@ async def undo_compaction(host: SessionHost) -> str:
 
     :raises CompactionError: there is none.
     """
-    restored = await host.compaction.undo()
+    restored = await host.undo_compaction()
     return (
         f"The compaction #{restored.undone} was undone: the context is again what it was before, with what has been "
         f"said since ({counted(len(restored.entries), 'message')}, about {restored.tokens:,} tokens). By itself it is "

@@ -24,7 +24,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.llm.attached import is_picture
 
 SYSTEM, TOOLS = "System prompt", "Tools"
-PINNED, CARRIED, SUMMARY, FACTS = "Pinned texts", "Carried over word for word", "Summary", "Facts"
+PINNED, CARRIED, SUMMARY, FACTS = "Pinned texts", "Carried over word for word", "Summary", "Excerpts"
 PROMPTS, ANSWERS, THOUGHTS = "Your prompts", "Answers", "Thinking"
 CALLS, RESULTS, IMAGES, NOTES = "Calls of tools", "Results of tools", "Images", "Notes to the model"
 KINDS = (
@@ -33,7 +33,7 @@ KINDS = (
 )
 """In the order of the table."""
 
-_LAYERS = {"<carried_over>": CARRIED, "<recorded_facts>": FACTS}
+_LAYERS = {"<carried_over>": CARRIED, "<recorded_facts>": FACTS, "<recorded_excerpts>": FACTS}
 
 
 def filling_text(model: str, context: Context, prefix: int, used: int, budget: TokenBudget) -> str:

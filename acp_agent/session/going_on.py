@@ -10,6 +10,7 @@ from acp_agent.conversation.events import ContextAdded
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import AgentError, SessionConflictError, SessionNotFoundError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
+from acp_agent.session.replacing import replace_conversation
 
 if TYPE_CHECKING:
     from acp_agent.session.host import SessionHost
@@ -64,7 +65,7 @@ class GoingOn:
                 if summary := await compaction.summary(outcome.action.instructions):
                     await self._note(summary)
             case Replace():
-                await compaction.replace(outcome.action.messages)
+                await replace_conversation(self._host, outcome.action.messages)
             case _:
                 pass
 

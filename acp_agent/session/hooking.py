@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from acp_agent.config import HookFault
     from acp_agent.config.brought import Brought
     from acp_agent.hooks.discovery import Found
+    from acp_agent.session.compact.order import Order
     from acp_agent.session.host import SessionHost
-    from acp_agent.session.ordering import Order
 
 _USERS: tuple[Origin, ...] = ("config", "user")
 

@@ -46,11 +46,13 @@ from acp_agent.turn.permission import Answer
 from acp_agent.turn.updates import Option, Update, UsageUpdated
 
 if TYPE_CHECKING:
+    from acp_agent.conversation.events import ContextRestored
     from acp_agent.llm.registry import Registry
     from acp_agent.recipes.model import Recipe
     from acp_agent.recipes.surroundings import Surroundings
-    from acp_agent.session.compaction import SessionCompaction
+    from acp_agent.session.compact.control import SessionCompaction
     from acp_agent.session.hooking import SessionHooks
+    from acp_agent.session.refusals import Refusals
 
 Source: TypeAlias = Literal["new", "load", "resume"]
 
@@ -125,22 +127,41 @@ class SessionHost:
     async def give_up(self) -> None:
         """Give up a summary that is written in the background."""
         if "compaction" in self.__dict__:
-            await self.compaction.preparation.drop()
+            await self.compaction.background.drop()
+
+    async def undo_compaction(self) -> ContextRestored:
+        """Undo the newest compaction that is in force.
+
+        :raises CompactionError: there is none.
+        """
+        from acp_agent.session.undoing import undo
+
+        restored = await undo(self._services.store, self.session_id, self.log, self.requests.prefix_tokens())
+        await self.give_up()  # only now: where nothing was undone, what is prepared still fits
+        await self.show_usage()
+        return restored
 
     async def summary_written(self) -> None:
         """Wait until no summary is being written in the background."""
         if "compaction" in self.__dict__:
-            await self.compaction.preparation.written()
+            await self.compaction.background.finished()
 
     @cached_property
     def compaction(self) -> SessionCompaction:
         """The session's compactions. Loaded with the first prompt: a new session does not wait for it."""
-        from acp_agent.session.compaction import SessionCompaction
+        from acp_agent.session.compact.control import SessionCompaction
 
         compaction = SessionCompaction(self, self._services)
         if self._tasks is not None:
-            compaction.preparation.run_in(self._tasks)
+            compaction.run_in(self._tasks)
         return compaction
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """What it learns where a request is refused."""
+        from acp_agent.session.refusals import Refusals
+
+        return Refusals(self, self.compaction)
 
     @cached_property
     def hooks(self) -> SessionHooks:
@@ -236,7 +257,7 @@ class SessionHost:
 
         :returns: whether the same prompt fits with a shorter answer, which the next request asks for.
         """
-        return (asked := self.requests.asked) is not None and await self.compaction.heed(asked, refusal)
+        return (asked := self.requests.asked) is not None and await self.refusals.learn(asked, refusal)
 
     async def make_room(self, limit: OverflowLimit | None = None, refusal: ContextOverflowError | None = None) -> bool:
         """Compact, since the provider refused the last request or its answer ended for want of room.
@@ -246,7 +267,7 @@ class SessionHost:
         :returns: False where nothing could be made short, and a shorter answer is asked for instead.
         :raises AgentError: it came to nothing; the context is as it was.
         """
-        return await self.compaction.make_room(self.requests.asked, limit, refusal)
+        return await self.refusals.make_room(self.requests.asked, limit, refusal)
 
     def call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model that the last `next_request` was made for."""
@@ -315,6 +336,7 @@ class SessionHost:
         await self.give_up()
         # It knows the models by which it was asked last, and what has failed with them.
         self.__dict__.pop("compaction", None)
+        self.__dict__.pop("refusals", None)
         former, self.models = self.models, self._made_models(self._services.models(settings))
         self.settings, self.requests.asked = settings, None
         if self._tasks is not None:

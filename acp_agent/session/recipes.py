@@ -127,11 +127,16 @@ class SessionRecipes:
             self._services.library, settings, self._cwd, trust.trusted, abandon_on_cancel=True
         )
         self._library, self._settings, self._signature, self._trusted = library, settings, signature, trusted
-        told, self._told = self._told, frozenset(map(str, library.errors))
+        notices = (*settings.notices, *library.notices)
+        told, self._told = self._told, frozenset((*map(str, library.errors), *notices))
         for error in library.errors:
             if str(error) not in told:
                 _log.warning("recipe left out: %s", error)
                 await self._host.tell(f"A recipe was left out. {error}")
+        for notice in notices:
+            if notice not in told:
+                _log.warning("%s", notice)
+                await self._host.tell(notice)
         return library
 
     async def _look(self) -> Hashable:

@@ -1,23 +1,49 @@
-"""Messages that a hook puts in the place of the whole conversation: a swap like that of a compaction, so that it can be
-undone like one and everything stays in the log."""
+"""Put a hook's messages in the place of the whole conversation: a swap that is undone like a compaction's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextSwapped, Event, MessageSupplied, Receipt
 from acp_agent.conversation.messages import Message, UserMessage, new_id
 from acp_agent.errors import HookError
+from acp_agent.session.reports import finished
+
+if TYPE_CHECKING:
+    from acp_agent.session.host import SessionHost
 
 REPLACE = "replace"
-"""Named in the swap where a strategy of compaction would be."""
+"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
+
+
+async def replace_conversation(host: SessionHost, messages: Sequence[Message]) -> None:
+    """Put a hook's messages in the place of a session's conversation.
+
+    :raises HookError: they cannot stand there.
+    """
+    swaps: list[ContextSwapped] = []
+    used = host.requests.used(await host.models.active(host.model))
+
+    def build(context: Context) -> tuple[Event, ...]:
+        events = replacement(context, messages, used, host.requests.prefix_tokens())
+        swaps.extend(event for event in events if isinstance(event, ContextSwapped))
+        return events
+
+    await host.give_up()
+    with anyio.CancelScope(shield=True):
+        await host.log.append_built(build)
+        await host.show(finished(swaps[-1]))
+        await host.show_usage()
 
 
 def replacement(context: Context, messages: Sequence[Message], used: int, prefix_tokens: int) -> tuple[Event, ...]:
-    """The events that put messages in the place of a context.
+    """Return the events that put a hook's messages in the place of a context.
 
     The first stands where a summary would; the others are logged before the swap, as the tail that it keeps.
 
@@ -29,7 +55,6 @@ def replacement(context: Context, messages: Sequence[Message], used: int, prefix
     first, others = messages[0] if messages else None, messages[1:]
     if not isinstance(first, UserMessage):
         raise HookError("A hook wanted to replace the conversation by messages that do not begin with the user's.")
-    supplied = tuple(MessageSupplied(message) for message in others)
     swap = ContextSwapped(
         compaction_id=new_id("cmp"),
         message_id=new_id("msg"),
@@ -44,4 +69,4 @@ def replacement(context: Context, messages: Sequence[Message], used: int, prefix
         earlier=context.swaps,
         receipt=Receipt(summarised=len(context.entries)),
     )
-    return (*supplied, swap)
+    return (*(MessageSupplied(message) for message in others), swap)

@@ -24,7 +24,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall
-from acp_agent.session.receipts import finished
+from acp_agent.session.reports import finished
 from acp_agent.turn.updates import (
     AgentSaid,
     AgentThought,

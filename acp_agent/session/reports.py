@@ -1,76 +1,119 @@
-"""What `/compact preview` and `/compact status` tell the user."""
+"""What the user reads of compactions: the receipt of one, `/compact preview` and `/compact status`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.preview import Preview
+from acp_agent.compaction.estimate import estimate_messages, estimate_part
 from acp_agent.config.settings import CompactionSettings
-from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import CompactionFailed, ContextRestored, ContextSwapped, LoggedEvent
-from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Text
-from acp_agent.session.receipts import receipt_text
 from acp_agent.tools.text import counted
+from acp_agent.turn.updates import CompactionFinished
 
-_WORDS = 60
+if TYPE_CHECKING:
+    from acp_agent.compaction.preview import Preview
+
+
+TOLD = 5
+"""Flagged pieces that are named; the others are counted."""
+
+
+def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
+    """Return the last word on a compaction that was committed."""
+    return CompactionFinished(
+        swap.compaction_id,
+        "completed",
+        summary=swap.summary,
+        receipt=receipt_text(swap),
+        tokens_before=swap.tokens_before,
+        tokens_after=swap.tokens_after,
+        replayed=replayed,
+    )
+
+
+def receipt_text(swap: ContextSwapped) -> str:
+    """Return the receipt as a line, and a line for each thing that the user should know."""
+    receipt = swap.receipt
+    facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens"]
+    if receipt.summarised:
+        facts.append(f"{counted(receipt.summarised, 'message')} replaced")
+    if receipt.rewritten:
+        facts.append(f"{receipt.rewritten} shortened")
+    took = f"{receipt.seconds:.1f} s" if receipt.seconds >= 0.05 else "under 0.1 s"
+    if receipt.waited < receipt.seconds / 2:
+        took += ", prepared in the background"
+    facts += [f"{receipt.kept} kept", took]
+    if swap.usage is not None and swap.usage.cost is not None:
+        facts.append(f"${swap.usage.cost:.4f}" if swap.usage.cost < 0.1 else f"${swap.usage.cost:.2f}")
+    if receipt.cached is not None:
+        facts.append(f"{receipt.cached:.0%} of the prompt cached")
+    lines = [" · ".join(facts)]
+    if receipt.unverified:
+        named = ", ".join(f"`{_short(piece)}`" for piece in receipt.unverified[:TOLD])
+        more = len(receipt.unverified) - TOLD
+        lines.append(f"Not found in the conversation: {named}{f' and {more} more' if more > 0 else ''}")
+    if receipt.missing:
+        lines.append(f"Sections that the recipe asks for and the summary lacks: {', '.join(receipt.missing)}")
+    return "\n".join([*lines, *receipt.notes])
 
 
 def preview_text(preview: Preview | None, budget: TokenBudget) -> str:
-    """What a compaction would keep, drop and save."""
+    """Return what a compaction would replace, and what the model would read in its place."""
     if preview is None:
         return "There is nothing to compact yet. Nothing was changed."
-    cut, memory = preview.cut, preview.memory
+    cut, layers = preview.cut, preview.layers
+    replaced = estimate_messages(entry.message for entry in cut.summarised)
+    kept = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
+    first, last, gone = cut.summarised[0].seq, cut.summarised[-1].seq, len(cut.summarised) - len(cut.pinned)
+    excerpts = sum(map(estimate_part, layers.excerpts))
+    after = budget.system + preview.size
     lines = [
         "**Preview of a compaction.** Nothing was changed.",
         "",
-        f"- Now: {preview.before:,} tokens, {preview.before / budget.window:.0%} of the window of {budget.window:,}",
+        f"- Now: {budget.used:,} tokens, {budget.used / budget.window:.0%} of the window of {budget.window:,}",
+        f"- Replaced: {counted(gone, 'message')}, about {replaced:,} tokens: #{first} to #{last}",
+        f"- Kept as they are: {counted(len(kept), 'message')}, about {estimate_messages(kept):,} tokens",
+        f"- Your words, carried over: about {sum(map(estimate_part, layers.quotes)):,} tokens",
+        f"- Excerpts, of which a summary takes a part: about {excerpts:,} tokens",
+        f"- Afterwards: about {after:,} tokens; {max(0, budget.used - after):,} saved",
+        "",
+        "What the model would read without a summary:",
+        "",
     ]
-    if cut is not None:
-        gone = len(cut.summarised) - len(cut.pinned)
-        replaced = "Replaced by a summary" if preview.summary else "Left out without a summary"
-        lines += [
-            f"- {replaced}: {counted(gone, 'message')}, about {preview.replaced:,} tokens: {_range(cut.summarised)}",
-            f"- Kept word for word: {_kept((*cut.kept,), len(cut.pinned))}",
-            f"- Carried over word for word, with the facts: about {preview.carried:,} tokens: {_carried(memory)}",
-        ]
-    if preview.shortened:
-        lines.append(f"- Shortened: {counted(preview.shortened, 'message')}, such as old results of tools")
-    summary = f", with a summary of about {preview.summary:,}" if preview.summary else ""
-    saved = max(0, preview.before - preview.after)
-    lines.append(f"- Afterwards: about {preview.after:,} tokens{summary}; {saved:,} saved")
-    if preview.text:
-        lines += ["", "What the model would read beside the summary:", "", _quoted(preview.text)]
-    return "\n".join(lines)
+    text = "\n\n".join(part.text for part in layers.parts if isinstance(part, Text))
+    return "\n".join([*lines, *(f"> {line}".rstrip() for line in text.splitlines())])
 
 
 def status_text(
     budget: TokenBudget,
     settings: CompactionSettings,
-    memory: Memory,
     events: Iterable[LoggedEvent],
     *,
+    pins: int,
     in_force: tuple[int, ...],
     prepared: str,
 ) -> str:
-    """The budget, and the compactions so far with their receipts.
+    """Return the budget, and the compactions so far with their receipts.
 
     :param events: those of the log that are about compactions, in order.
     :param in_force: seqs of the compactions that were not undone.
-    :param prepared: a word on what is being prepared in the background; empty where nothing is.
+    :param prepared: what is being prepared in the background.
     """
     automatic = f"at {settings.threshold:.0%} of the usable window" if settings.auto else "off"
     if settings.auto and settings.prepare is not None:
         automatic += f", prepared from {settings.prepare:.0%} on"
+    background = {"running": "; a summary is being prepared in the background", "ready": "; a summary is ready"}
     lines = [
         f"- Window: {budget.window:,} tokens, {budget.usable:,} of them usable (the rest is kept for the answer)",
         (
             f"- In use: {budget.used:,} ({budget.utilisation:.0%} of the usable ones): {budget.system:,} for the "
             f"system prompt and the tools, {budget.messages:,} for the messages; {budget.free:,} free"
         ),
-        f"- Automatic compaction: {automatic}{f'; {prepared}' if prepared else ''}",
-        f"- Carried over at each compaction: {_carried(memory)}",
+        f"- Automatic compaction: {automatic}{background.get(prepared, '')}",
+        f"- Pinned: {counted(pins, 'text')}",
     ]
     logged_events = tuple(events)
     undone = {logged.event.undone for logged in logged_events if isinstance(logged.event, ContextRestored)}
@@ -96,37 +139,6 @@ def _history(logged: LoggedEvent, in_force: tuple[int, ...], undone: set[int]) -
             return f"  - #{logged.seq}"
 
 
-def _range(entries: tuple[Entry, ...]) -> str:
-    return f"#{entries[0].seq} to #{entries[-1].seq}"
-
-
-def _kept(kept: tuple[Entry, ...], pinned: int) -> str:
-    if not kept and not pinned:
-        return "nothing (all of it is short enough to be summarised)"
-    what: list[str] = []
-    if pinned:
-        what.append("the prompt of the running turn")
-    if kept:
-        first = kept[0].message
-        said = next((part.text for part in first.parts if isinstance(part, Text) and part.text.strip()), "")
-        words = " ".join(said[: _WORDS * 4].split())[:_WORDS]
-        what.append(f"{counted(len(kept), 'message')} from #{kept[0].seq} on{f' (“{words}”)' if words else ''}")
-    return " and ".join(what)
-
-
-def _carried(memory: Memory) -> str:
-    ledger = memory.ledger
-    counts = (
-        (len(memory.pins), "pinned text"),
-        (len(memory.rules), "rule"),
-        (len(memory.requests), "request"),
-        (len(ledger.files), "file"),
-        (len(ledger.commands), "command"),
-        (len(ledger.errors), "open error"),
-    )
-    said = ", ".join(counted(count, what) for count, what in counts if count)
-    return said or "nothing yet"
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+def _short(piece: str) -> str:
+    one = " ".join(piece.split()).replace("`", "'")
+    return one if len(one) <= 60 else f"{one[:59]}…"

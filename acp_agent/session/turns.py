@@ -125,7 +125,7 @@ class SessionTurns:
         host = self._host
         try:
             await host.renewing.renew()
-            host.compaction.automatic.begin_turn()
+            host.compaction.begin_turn()
             await host.models.begin_turn()
             host.recipes.doubt()
             # Only who names a recipe waits for them.
@@ -217,7 +217,7 @@ class SessionTurns:
         stop = await self._work(turn_limits(host.settings, run))
         if stop != "cancelled":  # its open calls have no results yet; the next turn takes what is ready
             await host.compact_for_hooks()
-            await host.compaction.automatic.end_turn()
+            await host.compaction.end_turn()
         return stop
 
     async def _work(self, limits: TurnLimits) -> StopReason:
@@ -261,8 +261,6 @@ class SessionTurns:
                 await self._note("There is nothing to compact yet.")
         except CompactionError as error:
             await self._note(str(error))
-            # Where a hook put it off until the turn ends: with that, it does.
-            await self._host.compaction.automatic.do_put_off()
         return "end_turn"
 
     async def _join(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Undoing a compaction: the context is again what it was before it, with what has been said since."""
+"""Undo a compaction: the context is again what it was before it, with what has been said since."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ async def undo(store: SessionStore, session_id: str, log: SessionLog, prefix_tok
         raise CompactionError("There is no compaction to undo. Nothing was changed.")
     undone = log.context.swaps[-1]
     [swap] = await store.read(session_id, [undone])
-    before = await store.context_at(session_id, _last_before(swap))
+    event = swap.event
+    replaced = isinstance(event, ContextSwapped) and event.strategy == REPLACE
+    # What a hook supplied stands right before its swap.
+    last = event.keep_from - 1 if isinstance(event, ContextSwapped) and replaced else undone - 1
+    before = await store.context_at(session_id, last)
     restored: list[ContextRestored] = []
 
     def build(context: Context) -> tuple[Event, ...]:
@@ -43,30 +47,22 @@ async def undo(store: SessionStore, session_id: str, log: SessionLog, prefix_tok
     return restored[-1]
 
 
-def _last_before(swap: LoggedEvent) -> int:
-    """The place of the last event before a swap and what belongs to it."""
-    event = swap.event
-    if isinstance(event, ContextSwapped) and event.strategy == REPLACE:
-        return event.keep_from - 1  # where what the hook supplied begins
-    return swap.seq - 1
-
-
 def restored_context(context: Context, before: Context, swap: LoggedEvent, prefix_tokens: int) -> ContextRestored:
-    """The event that undoes a swap.
+    """Return the event that undoes a swap.
 
     :param context: as it is now.
     :param before: as it was right before the swap.
     """
     since = tuple(entry for entry in context.entries if entry.seq > swap.seq and not entry.summary)
-    entries = (*before.entries, *since)
     memory = replace(before.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
-    files = {**before.files, **context.files}
     return ContextRestored(
         compaction_id=swap.event.compaction_id if isinstance(swap.event, ContextSwapped) else "",
         undone=swap.seq,
-        entries=tuple(RestoredEntry(e.seq, e.message, e.summary, e.note, e.shortened) for e in entries),
+        entries=tuple(
+            RestoredEntry(e.seq, e.message, e.summary, e.note, e.shortened) for e in (*before.entries, *since)
+        ),
         carried=replace(context.carried(), memory=memory),
         tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
-        files=tuple(FileVersion(path, digest) for path, digest in files.items()),
+        files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),
         earlier=before.swaps,
     )

@@ -28,8 +28,7 @@ async def read_workspace(context: Context) -> Workspace:
 
     :param context: whose files with a known version are looked at, the newest ones where there are very many.
     """
-    known = dict.fromkeys(fact.path for fact in context.memory.ledger.files if fact.digest)
-    known |= dict.fromkeys(path for path, version in context.files.items() if version)
+    known = dict.fromkeys(path for path, version in context.files.items() if version)
     return await anyio.to_thread.run_sync(_read, context.cwd, list(known)[-MAX_FILES:])
 
 

@@ -79,11 +79,11 @@ async def test_with_a_model_the_demo_plays_with_it_over_its_real_provider(tmp_pa
     )
     assert READY not in done.stdout
     assert {call.body["model"] for call in server.calls} == {"claude-test"}
-    # The second process sends the summary and the user's own words, and nothing of the steps that they stand for.
+    # The second process sends the summary and the user's own words, and none of the steps that they stand for.
     last = json.dumps(server.calls[-1].body["messages"])
     assert "a test for a night shift with a break" in last
     assert "The tests of this project fail" in last
-    assert '"tool_use"' not in last
+    assert '"name": "read"' not in last
     where.nothing_left()
 
 

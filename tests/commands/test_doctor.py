@@ -165,6 +165,13 @@ async def test_an_editor_that_cannot_start_the_agent_is_told_of(tmp_path: Path) 
     assert of(found, "editors") == [("warn", f"JetBrains: {settings} cannot be read (it is no regular file).")]
 
 
+async def test_keys_of_earlier_versions_are_told_with_file_and_line(tmp_path: Path) -> None:
+    config = write(tmp_path / "state" / "config.yaml", "compaction:\n  target: 0.5\n")
+    _, found = await doctor(tmp_path, "--offline")
+    [told] = [text for level, text in of(found, "config") if level == "warn"]
+    assert told.startswith(f"{config}: `compaction.target` (line 2) is no longer used")
+
+
 async def test_what_is_wrong_at_home_is_said_in_words(tmp_path: Path) -> None:
     config = write(tmp_path / "state" / "config.yaml", "hooks:\n  nonsense:\n    - {command: x}\n")
     write(tmp_path / "state" / "logs", "no folder")

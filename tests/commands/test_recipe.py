@@ -226,6 +226,16 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_ar
     assert (gone.code, gone.out) == (1, "")
 
 
+async def test_keys_of_earlier_versions_are_told_and_are_no_mistake(tmp_path: Path) -> None:
+    hook = "hooks: {turn_end: {handler: swap_context}}"
+    path = write(tmp_path / "state" / "recipes" / "old.md", f"---\n{hook}\ncompaction:\n  tail: 5%\n---\nText.\n")
+    for named, checked in (((), 11), ((str(path), str(path.parent)), 1)):
+        told = await run_command(tmp_path, "recipe", "check", *named)
+        assert (told.code, told.out) == (0, f"{checked} checked, 0 wrong.\n")
+        [line] = told.err.splitlines()
+        assert line.startswith(f"acp-agent: {path}: `compaction.tail` (line 4) is no longer used")
+
+
 async def test_a_project_s_folder_stands_for_the_recipes_and_commands_in_it(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop")
     env = {"ACP_AGENT_HOME": str(tmp_path / "state")}

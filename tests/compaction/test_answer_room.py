@@ -11,13 +11,12 @@ import pytest
 
 from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import shown_compactions
-from support.dialogues import asks_for_summary, texts
+from support.dialogues import texts
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, Usage, model_server
 
 LONG = "The cart adds prices. " * 900
 """About 5,000 tokens."""
-SUMMARY = Reply("# Goal and requirements\nA cart that adds prices.")
 CHAT = (
     "This model's maximum context length is {most} tokens. However, you requested {all} tokens ({prompt} in the "
     "messages, {answer} in the completion). Please reduce the length of the messages or completion."
@@ -91,7 +90,7 @@ async def test_a_pasted_text_that_is_longer_than_it_was_counted_stays_whole_wher
         prompt = int(1.25 * size(body))
         if prompt + room(body) > most:
             return refusal(CHAT, prompt, room(body), most)
-        return SUMMARY if asks_for_summary(body) else Reply("Fine.", usage=Usage(prompt, 5))
+        return Reply("Fine.", usage=Usage(prompt, 5))
 
     config = {"max_output_tokens": 16_000, "models": {"local/chat-test": {"context_window": most}}}
     async with session(tmp_path, "chat", answer, **config) as (server, agent, its):
@@ -113,7 +112,7 @@ async def test_a_prompt_too_long_by_the_providers_count_is_made_short_whatever_w
             return refusal(
                 "request ({prompt} tokens) exceeds the available context size ({most} tokens)", prompt, 0, most
             )
-        return SUMMARY if asks_for_summary(body) else Reply(LONG)
+        return Reply(LONG)
 
     async with session(tmp_path, "chat", answer) as (server, agent, its):
         await agent.prompt(its, "One?")
@@ -145,11 +144,9 @@ async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smalle
     tmp_path: Path, said: str
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return SUMMARY
         if "story" in texts(body)[-1]:
             return Reply(["Once upon a time. "] * 20, sse_error="context_length_exceeded", fail_after=19)
-        return Reply(said, usage=Usage(size(body), 5))
+        return Reply(said, usage=Usage(size(body), len(said) // 4))
 
     async with session(tmp_path, "chat", answer) as (_, agent, its):
         await agent.prompt(its, "Hello?")
@@ -169,8 +166,6 @@ async def test_what_a_model_has_answered_once_fits_whatever_it_refuses_later(tmp
 
     def answer(body: Mapping[str, Any]) -> Reply:
         nonlocal refuses
-        if asks_for_summary(body):
-            return SUMMARY
         if refuses:
             refuses = False
             return refusal(SILENT, 0, 0, 0)

@@ -4,18 +4,23 @@ in their place."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, desk, held
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
+from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, desk, held
 from support.client import AgentProcess
 from support.compactions import is_summary_request, messages, said, shown_compactions
 from support.models import Reply, ToolCall, Usage
 from support.stored import wait_logged
+
+WAIT = {"compaction": {"wait": True}}
+TOO_LONG = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
+REFUSED = Reply(http_status=400, body=TOO_LONG)
 
 
 async def test_the_summary_request_is_the_request_that_was_live_when_it_began(tmp_path: Path) -> None:
@@ -30,12 +35,39 @@ async def test_the_summary_request_is_the_request_that_was_live_when_it_began(tm
         assert said(messages(summary)[2]).startswith("Two?")
 
 
-async def test_where_there_is_no_room_the_turn_waits_for_the_summary_that_is_being_written(tmp_path: Path) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary) as it:
+@pytest.mark.parametrize("how", ["nearly full", "refused"])
+async def test_where_there_is_no_room_excerpts_are_taken_at_once_and_what_was_being_written_is_dropped_and_paid_for(
+    tmp_path: Path, how: str
+) -> None:
+    summary, _ = held()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if is_summary_request(body):
+            return Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(500, 50))
+        return summary if "No tools may run now." in str(body) else it.answers.pop(0)
+
+    async with desk(tmp_path, script=answer) as it:
         await it.filled()
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(OUT_OF_ROOM, 5)))
-        it.answers = [Reply("Third answer.")]
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE if how == "refused" else OUT_OF_ROOM, 5)))
+        await it.server.wait_held()
+        await it.prompt("Three?", *([REFUSED] if how == "refused" else []), Reply("Third answer."))
+        await it.server.wait_aborted()
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        assert it.logged().count("summary_dropped") == 1
+        assert it.asked == 1
+        assert "<recorded_excerpts>" in said(it.last[0])
+        assert said(it.last[-1]).endswith("Three?")
+
+
+@pytest.mark.parametrize("how", ["nearly full", "refused"])
+async def test_whoever_would_rather_wait_gets_the_summary_that_is_being_written(tmp_path: Path, how: str) -> None:
+    summary, hold = held()
+    async with desk(tmp_path, summary, config=WAIT) as it:
+        await it.filled()
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE if how == "refused" else OUT_OF_ROOM, 5)))
+        await it.server.wait_held()
+        it.answers = [*([REFUSED] if how == "refused" else []), Reply("Third answer.")]
         turn = await it.agent.start_prompt(it.session, "Three?")
         await it.agent.wait_update("compaction_update", status="in_progress")
         assert len(it.answers) == 1
@@ -49,7 +81,7 @@ async def test_where_there_is_no_room_the_turn_waits_for_the_summary_that_is_bei
 
 async def test_who_waits_for_it_can_cancel_and_the_summary_is_used_later(tmp_path: Path) -> None:
     summary, hold = held()
-    async with desk(tmp_path, summary) as it:
+    async with desk(tmp_path, summary, config=WAIT) as it:
         await it.filled()
         await it.prompt("Two?", Reply("Second answer.", usage=Usage(OUT_OF_ROOM, 5)))
         turn = await it.agent.start_prompt(it.session, "Three?")
@@ -65,10 +97,12 @@ async def test_who_waits_for_it_can_cancel_and_the_summary_is_used_later(tmp_pat
         assert [said(message) for message in it.last][-1].splitlines()[-1] == "Four?"
 
 
-async def test_a_summary_that_fails_unseen_leaves_its_place_to_one_that_is_asked_for_at_once(tmp_path: Path) -> None:
+async def test_a_summary_that_fails_while_it_is_waited_for_leaves_its_place_to_one_that_is_asked_for_at_once(
+    tmp_path: Path,
+) -> None:
     hold = anyio.Event()
     broken = Reply(["# ", "Goal"], hold=hold, hold_after=1, drop_after=1)
-    async with desk(tmp_path, broken, Reply(SUMMARY)) as it:
+    async with desk(tmp_path, broken, Reply(SUMMARY), config=WAIT) as it:
         await it.filled()
         await it.prompt("Two?", Reply("Second answer.", usage=Usage(OUT_OF_ROOM, 5)))
         it.answers = [Reply("Third answer.")]
@@ -80,58 +114,45 @@ async def test_a_summary_that_fails_unseen_leaves_its_place_to_one_that_is_asked
         assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
 
 
-async def test_a_refused_request_waits_for_the_summary_that_is_being_written(tmp_path: Path) -> None:
-    refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
-    summary, hold = held()
+REFUSE_SUMMARIES = """\
+from acp_agent.hooks import *
+
+@hook("turn_end")
+async def check(event, services):
+    return Outcome.block("It names no prices.") if "# Goal" in event.response else None
+"""
+
+
+@pytest.mark.parametrize(
+    ("summary", "why"),
+    [
+        (Reply("# Goal\nTo be", stop="max_tokens", usage=Usage(500, 50)), "cut off before its end"),
+        (Reply(SUMMARY, usage=Usage(500, 50)), "A hook refused the summary. It names no prices."),
+    ],
+    ids=["cut off", "refused by a hook"],
+)
+async def test_where_no_summary_came_of_it_excerpts_are_taken_at_four_fifths_and_the_receipt_says_why(
+    tmp_path: Path, summary: Reply, why: str
+) -> None:
+    hooks = tmp_path / "state" / "hooks"
+    hooks.mkdir(parents=True)
+    hooks.parent.chmod(0o700)
+    if "hook" in why:
+        (hooks / "own.py").write_text(REFUSE_SUMMARIES)
     async with desk(tmp_path, summary) as it:
         await it.filled()
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE + 100, 5)))
-        await it.server.wait_held()
-        it.answers = [Reply(http_status=400, body=refused), Reply("Third answer.")]
-        turn = await it.agent.start_prompt(it.session, "Three?")
-        await it.agent.wait_update("compaction_update", status="in_progress")
-        hold.set()
-        assert await turn.result() == {"stopReason": "end_turn"}
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(THRESHOLD, 5)))
+        if "hook" not in why:
+            await wait_logged(tmp_path, "summary_dropped")
+        elif not it.logged().count("summary_dropped"):  # it may have been in time for the end of that turn
+            await it.ready()
+        await it.prompt("Three?", Reply("Third answer."))
         [compaction] = shown_compactions(it.agent)
-        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
-        assert it.asked == 1
-        assert [said(message).splitlines()[-1] for message in it.last][-1] == "Three?"
-
-
-async def test_where_the_summary_that_was_waited_for_leaves_too_much_a_refused_request_is_made_shorter_still(
-    tmp_path: Path,
-) -> None:
-    refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
-    summary, hold = held()
-    async with desk(tmp_path, summary, *[Reply("# Goal\nA shorter one.")] * 6) as it:
-        await it.filled()
-        # Far more than the summary was prepared for.
-        await it.prompt("Two?", Reply(LONG + LONG, usage=Usage(PREPARE + 50, 100)))
-        await it.server.wait_held()
-        it.answers = [Reply(http_status=400, body=refused), Reply("Third answer.")]
-        turn = await it.agent.start_prompt(it.session, "Three?")
-        await it.agent.wait_update("compaction_update", status="in_progress")
-        hold.set()
-        assert await turn.result() == {"stopReason": "end_turn"}
-        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
-        assert not it.server.calls[-1].mentions(LONG + LONG)
-        assert [said(message).splitlines()[-1] for message in it.last][-1] == "Three?"
-
-
-async def test_failures_are_silent_but_the_third_ends_it_and_their_cost_is_logged(tmp_path: Path) -> None:
-    cut_off = Reply("# Goal\nTo be", stop="max_tokens", usage=Usage(100, 10))
-    async with desk(tmp_path, *[cut_off] * 3, Reply(SUMMARY)) as it:
-        await it.filled()
-        for number in range(1, 6):
-            await it.prompt(f"Prompt {number}?", Reply("Answer.", usage=Usage(PREPARE, 5)))
-            await wait_logged(tmp_path, "summary_dropped", min(number, 3))
-        assert it.asked == 3
-        assert shown_compactions(it.agent) == []
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        assert why in compaction.receipt
+        assert (it.asked, it.logged().count("summary_dropped")) == (1, 1)
         assert "compaction_failed" not in it.logged()
-        [notice] = it.agent.updates(kind="notice")
-        assert "3 times in a row" in str(notice)
-        await it.prompt("/compact")
-        assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
+        assert "<recorded_excerpts>" in said(it.last[0])
 
 
 @pytest.mark.parametrize("how", ["by hand", "refusal"])
@@ -157,11 +178,10 @@ async def test_a_summary_that_waits_is_dropped_when_its_source_changes_and_its_c
             refusal.set()
             assert await turn.result() == {"stopReason": "refusal"}
             shown = 0
-        assert len(shown_compactions(it.agent)) == shown
-        assert it.logged().count("summary_dropped") == 1
         it.summaries = [held()[0]]
         await it.prompt("Three?", Reply("Third answer."))
         assert len(shown_compactions(it.agent)) == shown
+        assert it.logged().count("summary_dropped") == 1
         assert not it.server.calls[-1].mentions(SUMMARY)
 
 
@@ -194,7 +214,7 @@ async def test_a_summary_that_waited_for_a_turn_that_never_came_is_paid_for(tmp_
 async def test_a_prompt_that_was_running_when_it_was_written_is_still_there_when_it_is_spliced(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     read = ToolCall("read", {"path": str(tmp_path / "a.txt")})
-    order = "Fix the cart, and keep the tests green."
+    order = "Fix the cart, and the tests of it as well."
     summary, hold = held()
     async with desk(tmp_path, summary) as it:
         await it.prompt(

@@ -16,7 +16,7 @@ def test_no_number_is_below_zero_whatever_a_provider_says(
     window: int, reserve: int, used: int, system: int, wanted: int
 ) -> None:
     budget = TokenBudget(window, reserve).filled(used, system)
-    numbers = (budget.output_reserve, budget.system, budget.messages, budget.used, budget.free, budget.tail)
+    numbers = (budget.output_reserve, budget.system, budget.messages, budget.used, budget.free)
     assert min(numbers) >= 0
     assert min(budget.window, budget.usable, budget.limit, budget.output(budget.used, max(1, wanted))) >= 1
     assert budget.utilisation >= 0
@@ -31,7 +31,6 @@ def test_a_budget_leaves_room_for_the_answer_and_knows_when_it_is_exceeded(
     budget = TokenBudget(window, reserve)
     assert window * 0.75 <= budget.usable <= window
     assert budget.usable >= window - reserve
-    assert 0 <= budget.tail <= min(20_000, window * 0.2)
     limit = int(budget.usable * threshold)
     assert not budget.exceeded(limit, threshold)
     assert budget.exceeded(limit + 1, threshold)

@@ -13,12 +13,11 @@ import pytest
 
 from support.client import AgentProcess, connected_agent
 from support.compactions import shown_compactions
-from support.dialogues import asks_for_summary, check_legal, pieces, system_of, texts
+from support.dialogues import check_legal, pieces, system_of, texts
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 
 WINDOW = 14_000
-SUMMARY = "# Goal and requirements\nThe files."
 KNOWN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "the environment": ({}, {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}),
     "the configuration": ({"models": {"anthropic/claude-test": {"context_window": WINDOW}}}, {}),
@@ -71,8 +70,6 @@ def counting(factor: float, *files: str, says: str = "") -> tuple[Answer, list[i
         if prompt > WINDOW:
             refused.append(prompt)
             return refusal(prompt, says.format(prompt))
-        if asks_for_summary(body):
-            return Reply(SUMMARY, usage=Usage(prompt, 5))
         if left:
             return Reply("Next.", tool_calls=[ToolCall("read", {"path": left.pop(0)})], usage=Usage(prompt, 20))
         return Reply("Done.", usage=Usage(prompt, 5))
@@ -138,8 +135,6 @@ async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_
         if prompt > window:
             refused.append(prompt)
             return refusal(prompt, says.format(prompt))
-        if asks_for_summary(body):
-            return Reply(SUMMARY, usage=Usage(prompt, 300))
         if left:
             return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
         return Reply("Done, and it is long enough. " * 30, usage=Usage(prompt, 300))
@@ -162,8 +157,6 @@ async def test_a_refusal_for_want_of_room_for_the_answer_calibrates_our_count_to
             refused.append(prompt)
             said = f"input length and `max_tokens` exceed context limit: {prompt} + {wanted} > {WINDOW}"
             return refusal(prompt, f"{said}, decrease input length or `max_tokens` and try again")
-        if asks_for_summary(body):
-            return Reply(SUMMARY, usage=Usage(prompt, 300))
         if left:
             return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
         return Reply("Done.", usage=Usage(prompt, 5))
@@ -186,8 +179,6 @@ async def test_a_named_window_is_filled_as_far_as_it_goes_where_doubting_our_cou
         if prompt > window:
             refused.append(prompt)
             return refusal(prompt, f"This model's maximum context length is {window} tokens.")
-        if asks_for_summary(body):
-            return Reply(SUMMARY, usage=Usage(prompt, 5))
         if texts(body, "result"):
             return Reply("Done.", usage=Usage(prompt, 5))
         return Reply("Next.", tool_calls=[ToolCall("read", {"path": "big.txt"})], usage=Usage(prompt, 20))
@@ -208,8 +199,6 @@ async def test_a_prompt_that_was_cut_and_refused_leaves_a_window_that_the_next_t
         prompt = int(factor * size(body))
         if prompt > window:
             return refusal(prompt, "prompt is too long")
-        if asks_for_summary(body):
-            return Reply(SUMMARY, usage=Usage(prompt, 300))
         if left:
             return Reply("R", tool_calls=[ToolCall("read", {"path": left.pop()})], usage=Usage(prompt, 20))
         return Reply("Done, and the answer is long enough. " * 30, usage=Usage(prompt, 300))

@@ -24,7 +24,7 @@ RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
         ("summary", None, ["word " * 40_000], "so it was not used."),
         ("native", None, [SHORT], "The model's provider has no compaction of its own."),
         ("native", OwnCompaction(error=ModelRequestError("No block came.")), [SHORT], "No block came."),
-        ("no-such", None, [SHORT], "truncate."),
+        ("no-such", None, [SHORT], "summary."),
     ],
 )
 def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
@@ -45,16 +45,15 @@ def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_chan
 def test_only_the_first_summary_streams_where_it_has_to_be_mended() -> None:
     invented, mended = "# Goal\nSee `src/ghost.py`.", "# Goal\nA cart, mended."
     policy = replace(BY_HAND, verify="mend")
-    for strategy, messages in (("summary", talk(10, 2_000)), ("chunked", talk(16, 6_000))):
-        state, plain = ConversationState.of(messages, window=20_000), Model(invented)
-        run(state, BY_HAND, plain)
+    # The second is larger than the window, and comes as excerpts.
+    for messages in (talk(10, 2_000), talk(16, 6_000)):
         shown: list[str] = []
-        model = Model(*[invented] * len(plain.requests), mended)
-        result = run(state, policy, model, shown=shown)
+        model = Model(invented, mended)
+        result = run(ConversationState.of(messages, window=20_000), policy, model, shown=shown)
         assert result is not None
-        assert (result.strategy, result.summary) == (strategy, mended)
+        assert (result.strategy, result.summary) == ("summary", mended)
         assert shown == [invented]
-        assert len(model.requests) == len(plain.requests) + 1
+        assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -62,9 +61,10 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
     image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
     calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
     read = [calls, ToolResult("c", (Text("line\n" * 7_000),))]
-    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 4_000), *[image] * 9, *talk(1, 2_000)]
-    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy in ("ledger", "truncate") else 8_000)),))]
+    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 3_000), *[image] * 9, *talk(1, 2_000)]
+    messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy == "excerpts" else 8_000)),))]
     policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
+    policy = replace(policy, by_hand=strategy == "mask", must_fit=strategy != "mask")
     for tools in ((), (RECALL,)):
         state = ConversationState.of(messages, window=40_000, tools=tools)
         state = replace(state, turn_from=len(messages))
@@ -77,15 +77,14 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
 def test_an_image_that_leaves_the_tail_names_recall_only_where_there_is_it() -> None:
     images = UserMessage("i", (*[Image("iVBO", "image/png")] * 9, Text("See.")))
     for tools in ((), (RECALL,)):
-        state = ConversationState.of([*talk(8, 8_000), images, *talk(1, 20)], window=100_000, tools=tools)
+        state = ConversationState.of([*talk(8, 8_000), images, *talk(1, 20)], window=400_000, tools=tools)
         result = compacted(state, replace(AT_THRESHOLD, steps=("summary",), max_images=8))
         assert [rewrite.seq for rewrite in result.rewritten] == [17]
         assert ("recall" in str(result.rewritten)) == bool(tools)
 
 
-@pytest.mark.parametrize("strategy", ["ledger", "truncate"])
-def test_a_prompt_that_stands_alone_names_recall_only_where_there_is_it(strategy: str) -> None:
+def test_a_prompt_that_stands_alone_names_recall_only_where_there_is_it() -> None:
     for tools in ((), (RECALL,)):
         state = ConversationState.of([UserMessage("p", (Text("log\n" * 24_000),))], window=20_000, tools=tools)
-        result = compacted(replace(state, turn_from=1), replace(MUST_FIT, strategy=strategy))
+        result = compacted(replace(state, turn_from=1), replace(MUST_FIT, strategy="excerpts"))
         assert ("recall" in str((result.messages, result.summary))) == bool(tools)

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 
 from acp_agent.compaction.invariants import (
-    INVARIANTS,
-    BatchesStayWhole,
-    CallsKeepTheirResults,
-    FirstMessageStandsByItself,
-    ThinkingStaysWithItsCall,
-    UnansweredStepsStay,
-    invariants_of,
+    batches_stay_whole,
+    calls_keep_their_results,
     legal_cuts,
+    no_result_is_first,
+    thinking_stays_with_its_call,
     unanswered_from,
 )
 from acp_agent.conversation.context import Entry
@@ -153,32 +150,32 @@ BATCH = entries_of(
 
 
 def test_calls_are_not_parted_from_results_that_came_or_are_to_come() -> None:
-    rule = CallsKeepTheirResults()
-    assert [rule.allows(BATCH, index) for index in range(6)] == [True, True, False, True, True, True]
+    rule = calls_keep_their_results
+    assert [rule(BATCH, index) for index in range(6)] == [True, True, False, True, True, True]
     waiting = BATCH[:2]
-    assert not rule.allows(waiting, 2)
+    assert not rule(waiting, 2)
 
 
 def test_a_batch_is_not_cut_between_its_results_in_whatever_order_they_came() -> None:
-    rule = BatchesStayWhole()
-    assert [rule.allows(BATCH, index) for index in range(6)] == [True, True, True, False, True, True]
+    rule = batches_stay_whole
+    assert [rule(BATCH, index) for index in range(6)] == [True, True, True, False, True, True]
 
 
 def test_a_result_that_has_no_call_is_never_first() -> None:
     stray = entries_of(user(), answer(Text("So.")), result("gone"), user())
-    rule = FirstMessageStandsByItself()
-    assert [rule.allows(stray, index) for index in range(5)] == [True, True, False, True, True]
+    rule = no_result_is_first
+    assert [rule(stray, index) for index in range(5)] == [True, True, False, True, True]
 
 
 def test_thinking_of_a_paused_answer_stays_with_the_call_of_its_continuation() -> None:
-    rule = ThinkingStaysWithItsCall()
+    rule = thinking_stays_with_its_call
     paused = entries_of(user(), answer(SIGNED, Text("I look.")), answer(Text("On.")), answer(ToolCall("1", "read")))
-    assert [rule.allows(paused, index) for index in range(5)] == [True, True, False, False, True]
+    assert [rule(paused, index) for index in range(5)] == [True, True, False, False, True]
     unsigned = entries_of(user(), answer(Thinking("Hm."), Text("I look.")), answer(ToolCall("1", "read")))
-    assert rule.allows(unsigned, 2)
+    assert rule(unsigned, 2)
     # Another step's thinking is another message for every provider.
     steps = entries_of(user(), answer(SIGNED, ToolCall("1", "read")), result("1"), answer(ToolCall("2", "read")))
-    assert rule.allows(steps, 3)
+    assert rule(steps, 3)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +191,4 @@ def test_a_running_turn_may_be_cut_up_to_its_newest_answer(
 ) -> None:
     entries = entries_of(*messages)
     assert unanswered_from(entries, 3) == first
-    rule = UnansweredStepsStay(3)
-    assert [rule.allows(entries, index) for index in range(len(entries) + 1)] == [
-        index <= first for index in range(len(entries) + 1)
-    ]
-
-
-def test_all_of_them_apply() -> None:
-    assert invariants_of(None) == INVARIANTS
-    assert invariants_of(7) == (*INVARIANTS, UnansweredStepsStay(7))
+    assert max(legal_cuts(entries, 3)) <= first

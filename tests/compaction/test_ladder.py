@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from acp_agent.compaction.calls import MAX_REQUESTS
-from acp_agent.compaction.strategies.deterministic import LEDGER_SUMMARY
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from support.compactions import TERMINAL, ShownCompaction, shown_compactions
-from support.dialogues import Piece, asks_for_part, asks_for_summary, check_legal, pieces, texts
+from support.dialogues import Piece, asks_for_summary, check_legal, pieces, texts
 from support.editors import ZED_BETA
 from support.replies import Reply, ToolCall, Usage
 from support.stage import Stage, stage
@@ -26,8 +26,6 @@ TAKES = 9_000
 """Tokens that the provider takes of a sudden."""
 LONG = "The cart adds prices. " * 900
 """About 5,000 tokens."""
-SUMMARY = "# Goal and requirements\nA cart that adds prices."
-GOOD = Reply(SUMMARY)
 TOO_LONG = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8 maximum"}}
 FAULTS: Mapping[str, Reply] = {
     "overflow": Reply(http_status=400, body=TOO_LONG),
@@ -76,7 +74,7 @@ async def ladder(tmp_path: Path) -> AsyncGenerator[tuple[Stage, Server], None]:
         script=says.answer,
         editor=ZED_BETA,
         files={"prices.txt": "The price is one.\n" * 800},
-        config={"compaction": {"prepare": False}},
+        config={"compaction": {"prepare": False, "wait": True}},
         env={"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)},
     ) as it:
         yield it, says
@@ -137,7 +135,7 @@ async def test_a_manual_compaction_that_fails_is_told_and_the_history_stays(
                 assert [piece.role for piece in after[len(pieces(before)) :]] == ["assistant"]
 
 
-async def test_at_the_threshold_a_failing_summary_leaves_masked_results_and_the_turn_goes_on(
+async def test_at_the_threshold_a_failing_summary_gives_way_to_excerpts_and_the_turn_goes_on(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     async with ladder(tmp_path) as (stage_, says):
@@ -153,87 +151,28 @@ async def test_at_the_threshold_a_failing_summary_leaves_masked_results_and_the_
                 assert asks_for_summary(it.server.calls[asked].body)
                 last = it.server.calls[-1].body
                 check_legal(last)
-                [masked] = texts(last, "result")
-                assert masked.startswith("[masked result] read prices.txt")
-                assert [text for text in texts(last) if len(text) < 20] == [
-                    *("Read it.", "Question 1?", "Question 2?", "Well?")
-                ]
-                assert texts(last, "assistant") == ["Reading.", LONG, LONG, LONG]
+                assert shown.text == EXCERPTS
+                assert all(said in "".join(texts(last)) for said in ("Read it.", "Question 1?", "prices.txt"))
+                assert texts(last)[-1] == "Well?"
 
 
-@pytest.mark.parametrize(("results", "worth"), [(1, False), (2, True)])
-async def test_results_give_way_together_where_what_they_gain_is_worth_the_broken_cache(
-    tmp_path: Path, results: int, worth: bool
-) -> None:
-    def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply("")
-        last = pieces(body)[-1]
-        if last.role != "result" and last.text.startswith("Read"):
-            return Reply("Reading.", tool_calls=[ToolCall("read", {"path": f"{last.text[5:]}.txt"})])
-        return Reply("Well." if last.text == "Well?" else LONG)
-
-    prices = {f"{number}.txt": f"The price is {number}.\n" * 560 for number in range(results)}
-    config, env = {"compaction": {"prepare": False}}, {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
-    async with stage(
-        tmp_path, script=answer, editor=ZED_BETA, files=prices, config=config, env=env, dialect="anthropic"
-    ) as it:
-        for number in range(results):
-            await it.prompt(f"Read {number}")
-        for number in range(4 - results):
-            await it.prompt(f"Question {number}?")
-        before = pieces(it.server.calls[-1].body)
-        assert shown_compactions(it.agent) == []
-        assert await it.prompt("Well?") == {"stopReason": "end_turn"}
-        [shown] = shown_compactions(it.agent)
-        assert asks_for_summary(it.server.calls[-2].body)
-        last = it.server.calls[-1].body
-        masked = [text.startswith("[masked result]") for text in texts(last, "result")]
-        assert masked == [worth] * results
-        assert shown.statuses == ["in_progress", "completed" if worth else "failed"]
-        # The provider's cache holds what went before.
-        assert (pieces(last)[: len(before)] == before) is not worth
-
-
-@pytest.mark.parametrize("first", [0, 1], ids=["from the first part on", "from the second part on"])
 async def test_a_refused_request_is_followed_by_one_that_fits_whatever_becomes_of_the_summary(
-    tmp_path: Path, subtests: pytest.Subtests, first: int
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     async with ladder(tmp_path) as (stage_, says):
         for name, fault in FAULTS.items():
             with subtests.test(name):
                 it = await talked(stage_, says)
                 begun, asked = len(it.agent.lines), len(it.server.calls)
-                says.summaries = [*[GOOD] * first, fault]
+                says.summaries = [fault]
                 it.server.max_prompt_tokens = TAKES
                 assert await it.prompt("Well?") == {"stopReason": "end_turn"}
                 shown = check_end(it, begun, asked)
                 assert shown.statuses == ["in_progress", "completed"]
-                refused, *parts, last = [call.body for call in it.server.calls[asked:]]
-                assert all(asks_for_part(part) or is_for_summary(part) for part in parts)
-                assert len(parts) > first
+                refused, *tries, last = [call.body for call in it.server.calls[asked:]]
+                assert tries
+                assert all(is_for_summary(body) for body in tries)
                 assert pieces(refused)[-1].text == texts(last)[-1] == "Well?"
-                assert shown.text == LEDGER_SUMMARY
+                assert shown.text == EXCERPTS
                 assert "prices.txt" in "".join(texts(last))
                 check_legal(last)
-
-
-async def test_three_failures_in_a_row_end_the_attempts_until_somebody_compacts_by_hand(tmp_path: Path) -> None:
-    async with ladder(tmp_path) as (stage_, says):
-        it = await talked(stage_, says, used=TOO_FULL)
-        says.summaries = [Reply("")]
-        begun = len(it.agent.lines)
-        for turn in range(1, 6):
-            assert await it.prompt(f"Well {turn}?") == {"stopReason": "end_turn"}
-        assert sum(asks_for_summary(call.body) for call in it.server.calls) == 3
-        told = [line for line in it.agent.lines[begun:] if line.update_kind == "notice"]
-        assert len(told) == 1
-        assert "/compact tries again" in str(told[0].message)
-
-        says.summaries = [GOOD]
-        assert await it.prompt("/compact") == {"stopReason": "end_turn"}
-        assert await it.prompt("Question 2?") == {"stopReason": "end_turn"}
-        asked = len(it.server.calls)
-        assert await it.prompt("Well?") == {"stopReason": "end_turn"}
-        assert sum(asks_for_summary(call.body) for call in it.server.calls[asked:]) == 1
-        assert shown_compactions(it.agent)[-1].statuses[-1] == "completed"

@@ -24,8 +24,10 @@ from acp_agent.compaction import (
     ModelCalls,
     Task,
     by_name,
+    estimate_messages,
     installed_strategies,
 )
+from acp_agent.conversation.memory import Pin, Quote
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, Usage, UserMessage
 from acp_agent.errors import CompactionError, ModelUnavailableError
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ToolDefinition
@@ -83,7 +85,7 @@ def test_the_agents_start_loads_nothing_that_compacts_and_looks_through_no_packa
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30
     ).stdout.split()
     assert "acp_agent.session.host" in loaded
-    late = ("service", "strategies", "provenance", "ledger", "language")
+    late = ("service", "strategies", "excerpts", "inventory", "rules", "verify")
     assert not {"importlib.metadata", *(f"acp_agent.compaction.{name}" for name in late)} & {*loaded}
 
 
@@ -107,22 +109,22 @@ async def test_the_request_for_a_summary_is_the_live_one_with_a_message_more() -
 
 async def test_what_is_carried_over_outlives_a_second_compaction_and_a_store() -> None:
     first = await compacted(state())
-    stored = TypeAdapter(ConversationState).dump_json(first.next_state(state(), HISTORY[2:2]))
-    again = TypeAdapter(ConversationState).validate_json(stored)
     more: tuple[Message, ...] = (UserMessage("6", (Text("And more. " * 900),)), AssistantMessage("7", (Text("So."),)))
-    second = await compacted(replace(again, entries=first.next_state(again, more).entries))
-    assert RULE in [rule.text for rule in second.memory.rules]
-    assert "/shop/shop.py" in [fact.path for fact in second.ledger.files]
+    stored = TypeAdapter(ConversationState).dump_json(first.next_state(state(), more))
+    second = await compacted(TypeAdapter(ConversationState).validate_json(stored))
+    assert [entry.message for entry in second.source] == [*HISTORY, *more]
     [opening] = [part.text for part in second.messages[0].parts if isinstance(part, Text)][:1]
     assert RULE in opening
+    assert "def total()" in str(second.sent), "excerpts are of what the first compaction took away"
 
 
 async def test_memory_alone_can_be_kept_too() -> None:
-    first = await compacted(state())
-    memory = TypeAdapter(Memory).validate_json(TypeAdapter(Memory).dump_json(first.memory))
-    assert memory == first.memory
-    of = ConversationState.of(HISTORY[3:], window=32_000, memory=memory)
-    assert RULE in str((await compacted(of)).sent)
+    memory = Memory(pins=(Pin(1, "Use tabs."),), next_pin=2, rules=(Quote(1, RULE),))
+    assert TypeAdapter(Memory).validate_json(TypeAdapter(Memory).dump_json(memory)) == memory
+    result = await compacted(ConversationState.of(HISTORY[3:], window=32_000, memory=memory))
+    assert result.memory == memory
+    assert RULE in str(result.sent)
+    assert "Use tabs." in str(result.sent)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6), st.integers(1, 10**6))
@@ -167,32 +169,28 @@ async def test_a_cancelled_compaction_ends_the_model_call() -> None:
     assert closed.is_set()
 
 
-async def test_without_a_model_the_last_step_still_fits() -> None:
-    model = Asked()
+async def no_model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    raise AssertionError("a model was asked")
+    yield
+
+
+async def test_excerpts_need_neither_a_model_nor_a_prompt() -> None:
+    asked = "".join(f"Row {number} of the table holds part_{number}.\n" for number in range(900))
+    long = (*HISTORY, UserMessage("6", (Text(asked),)), HISTORY[-1])
+    result = await CompactionService()(state(long), CompactionPolicy("", strategy="excerpts", size=4_000), no_model)
+    assert result is not None
+    assert (result.strategy, result.receipt.requests, result.usage) == ("excerpts", 0, None)
+    assert 0.95 * 4_000 <= estimate_messages(result.messages) <= 4_000
+    assert RULE in str(result.sent)
+
+
+async def test_what_has_to_fit_fits_without_a_model() -> None:
     of = state(window=9_000)
     assert of.budget.used > of.budget.limit
-    policy = replace(POLICY, by_hand=False, must_fit=True)
-    result = await CompactionService()(of, policy, model, without_model=True)
+    policy = CompactionPolicy("", strategy="excerpts", by_hand=False, must_fit=True)
+    result = await CompactionService()(of, policy, no_model)
     assert result is not None
-    assert model.requests == []
     assert result.tokens_after <= of.budget.limit
-
-
-async def test_without_a_model_a_strategy_of_ones_own_gets_none_either_and_the_next_step_is_taken() -> None:
-    class Asking:
-        name = "asking"
-
-        async def draft(self, task: Task) -> Draft | None:
-            await task.calls.ask(task.state.request)
-            return None
-
-    model, service = Asked(), CompactionService(installed_strategies() | by_name([Asking()]))
-    policy = replace(POLICY, strategy="asking", by_hand=False, must_fit=True)
-    result = await service(state(window=9_000), policy, model, without_model=True)
-    assert result is not None
-    assert (result.strategy, result.receipt.requests, model.requests) == ("ledger", 0, [])
-    assert await service(state(), replace(POLICY, strategy="asking"), model, without_model=True) is None
-    assert model.requests == []
 
 
 async def test_a_program_without_logging_is_printed_nothing() -> None:
@@ -225,12 +223,7 @@ async def test_a_program_without_logging_is_printed_nothing() -> None:
 def test_an_unknown_strategy_is_told_what_may_be_chosen() -> None:
     with pytest.raises(CompactionError) as caught:
         anyio.run(compacted, state(), replace(POLICY, strategy="sumary"))
-    assert "there are: ledger, mask, native, summary, truncate." in str(caught.value)
-
-
-async def test_a_summary_in_parts_may_be_the_first_step() -> None:
-    result = await compacted(state(), replace(POLICY, strategy="chunked"))
-    assert (result.strategy, result.summary) == ("chunked", "# Goal\nA shop.")
+    assert "there are: excerpts, mask, native, summary." in str(caught.value)
 
 
 async def test_a_strategy_of_ones_own_needs_no_package() -> None:
@@ -259,10 +252,10 @@ async def test_the_counter_is_the_callers_where_it_brings_one() -> None:
 
 
 @pytest.mark.parametrize("has_it", [False, True], ids=["without", "with"])
-@pytest.mark.parametrize("strategy", ["summary", "ledger", "mask"])
+@pytest.mark.parametrize("strategy", ["summary", "excerpts", "mask"])
 async def test_recall_is_named_only_where_the_model_has_it(strategy: str, has_it: bool) -> None:
     tools = (ToolDefinition("recall", "Reads the record.", {"type": "object"}),) if has_it else ()
-    rules = "\n".join(f"Never rename the function number {number} of the shop." for number in range(400))
+    rules = "\n".join(f"- Never rename the function number {number} of the shop." for number in range(400))
     messages = (
         UserMessage("6", (Text(rules),)),
         *HISTORY,
@@ -270,8 +263,7 @@ async def test_recall_is_named_only_where_the_model_has_it(strategy: str, has_it
         AssistantMessage("8", (Text("It adds up prices. " * 400),)),
     )
     of = ConversationState.of(messages, window=32_000, model="m", tools=tools)
-    result = await compacted(of, replace(POLICY, strategy=strategy, tail=0, requests=1_500))
+    result = await compacted(of, replace(POLICY, strategy=strategy, tail=0, size=4_000))
     if strategy != "mask":
-        assert "characters left out here" in str(result.messages)
-        assert "There was no room for all" in str(result.messages)
+        assert "characters left out" in str(result.messages)
     assert ("`recall`" in str(result.messages)) == has_it

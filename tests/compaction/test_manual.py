@@ -42,9 +42,9 @@ async def test_a_long_history_keeps_its_newest_messages_word_for_word_from_a_leg
         before, after = messages(server.calls[6].body)[:-1], messages(server.calls[7].body)
         summary, *kept = after
         assert "# Goal\nA cart." in said(summary)
-        # A fifth of the window holds the last two questions and answers, and the answer before them.
-        first = next(index for index, message in enumerate(before) if "Answer 2." in said(message))
+        # Two fifths of a quarter of the conversation hold the last step, from the calls on.
+        first = next(index for index, message in enumerate(before) if "Both at once." in said(message))
         assert kept == [*before[first:], {"role": "user", "content": [{"type": "text", "text": "And now?"}]}]
-        assert '"Answer 2. The cart' in asked_last(server.calls[6].body).splitlines()[-1]
-        assert not server.calls[7].mentions("Answer 1.")
+        assert '"Read both."' in asked_last(server.calls[6].body).splitlines()[-1]
+        assert not server.calls[7].mentions(f"Answer 4. {LONG}")
         assert server.calls[7].mentions("A shopping cart")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from acp_agent.compaction.strategies.deterministic import LEDGER_SUMMARY
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from acp_agent.turn.loop import GO_ON
 from support.client import AgentError
 from support.compactions import shown_compactions
-from support.dialogues import asks_for_part, asks_for_summary, check_legal, pieces, texts
+from support.dialogues import check_legal, pieces, texts
 from support.editors import ZED_BETA
 from support.replies import Reply, ToolCall, Usage
 from support.stage import Stage, stage
@@ -25,7 +25,6 @@ TAKES = 9_000
 """Tokens that the provider takes of a sudden."""
 LONG = "The cart adds prices. " * 900
 """About 5,000 tokens."""
-SUMMARY = "# Goal and requirements\nA cart that adds prices."
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 Script = Callable[[Mapping[str, Any]], Reply]
 
@@ -65,8 +64,6 @@ async def test_a_request_that_is_refused_after_the_results_of_tools_is_made_shor
     tmp_path: Path,
 ) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         if texts(body)[-1] == "Read both." and not any(piece.role == "result" for piece in pieces(body)):
             it.server.max_prompt_tokens = TAKES
             return Reply("Both.", tool_calls=[ToolCall("read", {"path": name}) for name in ("a.txt", "b.txt")])
@@ -78,13 +75,13 @@ async def test_a_request_that_is_refused_after_the_results_of_tools_is_made_shor
         await talk(it, 2)
         asked = len(it.server.calls)
         assert await it.prompt("Read both.") == {"stopReason": "end_turn"}
-        _, refused, *parts, again = [call.body for call in it.server.calls[asked:]]
+        _, refused, again = [call.body for call in it.server.calls[asked:]]
         assert texts(refused, "result") == texts(again, "result")
         assert len(texts(again, "result")) == 2
         assert texts(again)[-1] == "Read both."
-        assert SUMMARY in "".join(texts(again))
-        assert "Question 1?" not in texts(again)
-        assert all(asks_for_part(part) for part in parts)
+        assert "Question 1?" in texts(again)[0]
+        assert "Question 1?" not in texts(again)[1:]
+        assert "<recorded_excerpts>" in "".join(texts(again))
         check_legal(again)
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "completed"]
@@ -100,8 +97,6 @@ async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_pa
     broken = ToolCall("shell", '{"command": "touch ran; rm -')
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         if texts(body)[-1] == "Tell me.":
             return Reply("The first ha", tool_calls=[broken], stop=stop, usage=Usage(used - 100, 100))
         return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
@@ -113,7 +108,7 @@ async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_pa
         assert it.agent.text(since=begun).replace("\n", "") == "The first half, and the second."
         last = it.server.calls[-1].body
         assert [piece.text for piece in pieces(last)[-3:]] == ["Tell me.", "The first ha", GO_ON]
-        assert SUMMARY in "".join(texts(last))
+        assert "<recorded_excerpts>" in "".join(texts(last))
         assert texts(last, "call") == []
         check_legal(last)
         [compaction] = shown_compactions(it.agent)
@@ -138,8 +133,6 @@ async def test_an_answer_that_ends_at_its_own_limit_ends_the_turn(tmp_path: Path
 
 async def test_what_an_error_in_the_stream_left_of_an_answer_stays_and_is_gone_on_with(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         if texts(body)[-1] == "Tell me.":
             return Reply(["The first ha", "..."], sse_error="context_length_exceeded", fail_after=1)
         return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
@@ -156,8 +149,6 @@ async def test_an_answer_that_breaks_off_with_numbers_is_gone_on_with_and_not_as
     says = "input length and `max_tokens` exceed context limit: 6000 + 10000 > 12000"
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         if texts(body)[-1] == "Tell me." and not broken:
             broken.append(texts(body)[-1])
             return Reply(["The first ha", "..."], sse_error=says, fail_after=1)
@@ -176,8 +167,6 @@ async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives
     refuses = True
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         if texts(body)[-1] == "Tell me." and refuses:
             error = {"type": "invalid_request_error", "message": "prompt is too long: 50000 tokens > 40000 maximum"}
             return Reply(http_status=400, body={"type": "error", "error": error})
@@ -189,7 +178,7 @@ async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives
         with pytest.raises(AgentError, match="made short in this turn already"):
             await it.prompt("Tell me.")
         bodies = [call.body for call in it.server.calls[asked:]]
-        assert [texts(body)[-1] == "Tell me." for body in bodies if not asks_for_summary(body)] == [True, True]
+        assert [texts(body)[-1] == "Tell me." for body in bodies] == [True, True]
         [compaction] = shown_compactions(it.agent)
         assert compaction.statuses == ["in_progress", "completed"]
         refuses = False
@@ -197,34 +186,23 @@ async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives
         check_legal(it.server.calls[-1].body)
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [Reply(http_status=400), Reply(""), Reply(["# Go", "al"], drop_after=1)],
-    ids=["an error", "nothing", "half of it"],
-)
-async def test_without_a_model_that_summarises_the_facts_and_the_users_words_take_the_past_s_place(
-    tmp_path: Path, failure: Reply
+async def test_where_a_provider_refuses_the_users_words_and_excerpts_take_the_past_s_place_and_no_model_is_asked(
+    tmp_path: Path,
 ) -> None:
-    def answer(body: Mapping[str, Any]) -> Reply:
-        return failure if asks_for_summary(body) else Reply(LONG if len(pieces(body)) < 5 else "Now it is well.")
-
-    async with at(tmp_path, script=answer) as it:
+    async with at(tmp_path, Reply(LONG), Reply(LONG), Reply("Now it is well.")) as it:
         await talk(it, 2)
         it.server.max_prompt_tokens = TAKES
         assert await it.prompt("Never touch the tests. And now?") == {"stopReason": "end_turn"}
         [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses == ["in_progress", "completed"]
-        assert compaction.text == LEDGER_SUMMARY
-        last = it.server.calls[-1].body
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        *_, refused, last = [call.body for call in it.server.calls]
+        assert len(pieces(refused)) == 5
         assert "Question 1?" in texts(last)[0]
         assert texts(last)[-1] == "Never touch the tests. And now?"
 
 
 async def test_a_window_that_is_smaller_than_anybody_knows_is_found_out_by_its_refusals(tmp_path: Path) -> None:
-    def answer(body: Mapping[str, Any]) -> Reply:
-        return Reply(SUMMARY) if asks_for_summary(body) else Reply(LONG)
-
-    async with at(tmp_path, script=answer, window=200_000) as it:
+    async with at(tmp_path, script=lambda _: Reply(LONG), window=200_000) as it:
         it.server.max_prompt_tokens = TAKES
         for turn in range(1, 7):
             assert await it.prompt(f"Question {turn}?") == {"stopReason": "end_turn"}
@@ -264,15 +242,13 @@ async def test_a_request_with_too_many_images_or_bytes_is_not_even_sent(tmp_path
                     block["data"] = PIXEL[:-2] + "A" * 3_300_000 + "=="
             assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         sent = [images(call.body) for call in it.server.calls]
-        assert sent == ([31, 62, 50] if limit == "images" else [3, 6, 4])
+        assert sent == ([31, 62, 46] if limit == "images" else [3, 6, 4])
         assert texts(it.server.calls[-1].body)[-1] == "Third."
         assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
 
 
 async def test_an_undo_holds_no_compaction_back_that_a_request_with_too_many_images_needs(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(SUMMARY)
         return Reply("Seen.", usage=Usage(3_000 + 1_600 * images(body), 5))
 
     async with at(tmp_path, script=answer, window=900_000) as it:
@@ -285,7 +261,7 @@ async def test_an_undo_holds_no_compaction_back_that_a_request_with_too_many_ima
         assert len(shown_compactions(it.agent)) == 1
         # More than nine tenths of the 100 that the model takes.
         assert await it.prompt(pictures(31, "Third.")) == {"stopReason": "end_turn"}
-        assert images(it.server.calls[-1].body) == 50
+        assert images(it.server.calls[-1].body) == 46
         assert texts(it.server.calls[-1].body)[-1] == "Third."
         assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
 

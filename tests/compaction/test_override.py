@@ -52,7 +52,7 @@ async def test_one_file_changes_all_four_compactions_and_its_digest_is_in_the_lo
             it.server.max_prompt_tokens = 9_000
         return Reply(LONG)
 
-    config = {"compaction": {"prepare": False}}
+    config = {"compaction": {"prepare": False, "wait": True}}
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
     async with stage(tmp_path, script=answer, editor=ZED_BETA, config=config, env=env) as it:
         await it.prompt("One?")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.rules import END_LENGTH, MAX_RULE_LENGTH, MAX_RULES, prose, stated_rules
+from acp_agent.compaction.rules import MAX_RULE_LENGTH, MAX_RULES, MAX_TYPED, prose, same_rule_key, stated_rules
 
 RULES = [
     "Never push to main!",
@@ -68,43 +71,30 @@ PASTED = [
     "```\nnever do this\n```",
     "~~~~ text\nalways ```\n~~~\nnever\n~~~~",
     "- first\n  ```py\n  # never\n  ```",
-    "    x = 1  # must always be one",
     "> you must never do that",
-    "2026-01-02 10:00:00 connection must not be closed",
-    "[ERROR] the file must exist",
-    "ERROR: the file must exist",
-    "Traceback (most recent call last):",
-    "ValueError: x must not be negative",
-    'File "/shop/a.py", line 3, in must_always',
-    "src/a.ts:12:4: always returns a value",
-    "    at must.never (always.js:1:2)",
-    "$ git commit -m 'never again'",
-    "error[E0502]: must not be borrowed",
-    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-must be one\n+must be two\n context must stay",
-    'throw new Error("must never happen");',
+    "the log must be read " * 100,
+    "the log must be read\n" * 100,
 ]
-# What is indented goes on with a list item before it, and is the user's own text there.
-APART = [text for text in PASTED if not text.startswith("    ")]
-FILLER = st.sampled_from([*NO_RULES[:5], *APART, "Thanks", "- a point", "## Heading", "line one\nline two"])
+FILLER = st.sampled_from([*NO_RULES[:5], *PASTED, "Thanks", "- a point", "## Heading", "line one\nline two"])
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_sentence_that_states_a_rule_is_found_between_others(rule: str) -> None:
-    assert stated_rules(rule) == (rule,)
-    assert stated_rules(f"The page is broken. {rule} What happened?") == (rule,)
-    assert stated_rules(f"Look here:\n\n- one\n- {rule}\n- two") == (rule,)
+    assert stated_rules(rule) == [rule]
+    assert stated_rules(f"The page is broken. {rule} What happened?") == [rule]
+    assert stated_rules(f"Look here:\n\n- one\n- {rule}\n- two") == [rule]
 
 
 @pytest.mark.parametrize("text", NO_RULES)
 def test_what_states_no_rule_is_none(text: str) -> None:
-    assert stated_rules(text) == ()
+    assert stated_rules(text) == []
 
 
 @pytest.mark.parametrize("pasted", PASTED)
 def test_what_the_user_did_not_write_states_no_rule(pasted: str) -> None:
-    assert stated_rules(pasted) == ()
+    assert stated_rules(pasted) == []
     # And hides none behind it.
-    assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ("Never push.",)
+    assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ["Never push."]
 
 
 @given(st.lists(st.sampled_from(RULES), unique=True, max_size=8), st.data())
@@ -114,7 +104,7 @@ def test_rules_are_found_in_order_wherever_they_stand(rules: list[str], data: st
         blocks += data.draw(st.lists(FILLER, max_size=2))
         blocks.append(rule)
     blocks += data.draw(st.lists(FILLER, max_size=2))
-    assert stated_rules("\n\n".join(blocks)) == tuple(rules)
+    assert stated_rules("\n\n".join(blocks)) == rules
 
 
 @given(
@@ -134,68 +124,91 @@ def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[s
         rules = stated_rules(text)
         assert all(rule in text and rule == rule.strip() != "" for rule in rules)
         assert all(len(rule) <= MAX_RULE_LENGTH for rule in rules)
-        assert len(rules) == len(set(rules)) <= MAX_RULES
+        assert len(rules) == len({same_rule_key(rule) for rule in rules}) <= MAX_RULES
+        assert stated_rules(text) == rules
         assert all(piece in text for piece in prose(text))
 
 
+def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_taken_for_rules() -> None:
+    corpus = json.loads((Path(__file__).parents[2] / "benchmarks" / "rules" / "rules.json").read_bytes())
+    cued = [rule["text"] for rule in corpus["rules"] if rule["cue"]]
+    assert sum(stated_rules(text) == [text] for text in cued) >= 0.9 * len(cued)
+    ordinary = [sentence["text"] for sentence in corpus["ordinary"]]
+    assert sum(stated_rules(text) != [] for text in ordinary) <= 0.25 * len(ordinary)
+
+
 def test_a_sentence_that_is_too_long_is_no_rule() -> None:
-    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 6)) == ("Never " + "x" * (MAX_RULE_LENGTH - 6),)
-    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 5)) == ()
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 6)) == ["Never " + "x" * (MAX_RULE_LENGTH - 6)]
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 5)) == []
 
 
 def test_a_message_states_no_more_rules_than_a_bound() -> None:
-    text = "\n".join(f"Never use port {port}." for port in range(100))
-    assert stated_rules(text) == tuple(f"Never use port {port}." for port in range(MAX_RULES))
+    text = "\n".join(f"- Never use port {port}." for port in range(100))
+    assert stated_rules(text) == [f"Never use port {port}." for port in range(MAX_RULES)]
+
+
+def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> None:
+    text = "Never push.\nAlways push.\nnever  push."
+    assert [same_rule_key(rule) for rule in stated_rules(text)] == ["never push.", "always push."]
+    assert same_rule_key("NEVER\n push ") == same_rule_key("never push") != same_rule_key("never push!")
 
 
 def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
     wrapped = "You must not change anything that is in a folder called\nLegacy or in any folder below it."
-    assert stated_rules(f"Hello.\n{wrapped}\nThanks") == (wrapped,)
-    assert stated_rules("Fasse niemals den\nOrdner legacy an") == ("Fasse niemals den\nOrdner legacy an",)
-    assert stated_rules("- never touch\n  the tests\n- thanks") == ("never touch\n  the tests",)
+    assert stated_rules(f"Hello.\n{wrapped}\nThanks") == [wrapped]
+    assert stated_rules("never touch\nthe tests") == ["never touch\nthe tests"]
+    assert stated_rules("- never touch\n  the tests\n- thanks") == ["never touch\n  the tests"]
+    windows = "You must not change anything that is in a folder called\r\nLegacy."
+    assert stated_rules(f"Hello.\r\n{windows}\r\nThanks") == [windows]
 
 
 def test_a_line_that_states_a_rule_does_not_run_into_others() -> None:
-    assert stated_rules("Please fix it\nNever touch tests\nThanks") == ("Never touch tests",)
-    long = "The page that shows all of the orders is broken since yesterday evening"
-    assert stated_rules(f"{long}\nNever touch tests") == ("Never touch tests",)
+    assert stated_rules("Please fix it\nNever touch tests\nThanks") == ["Never touch tests"]
+
+
+def test_lines_that_are_too_long_for_one_rule_count_one_by_one() -> None:
+    long = "the page that shows all of the orders is broken since yesterday evening\n" * 8
+    assert stated_rules(f"{long}never touch tests") == ["never touch tests"]
 
 
 def test_an_abbreviation_ends_no_sentence() -> None:
-    assert stated_rules("Never use globals, e.g. a cache. Thanks.") == ("Never use globals, e.g. a cache.",)
-    assert stated_rules("Nie Globale nutzen, z.B. einen Cache. Danke.") == ("Nie Globale nutzen, z.B. einen Cache.",)
+    assert stated_rules("Never use globals, e.g. a cache. Thanks.") == ["Never use globals, e.g. a cache."]
+    assert stated_rules("Nie Globale nutzen, z.B. einen Cache. Danke.") == ["Nie Globale nutzen, z.B. einen Cache."]
+
+
+def test_a_question_states_a_rule_only_where_it_is_polite() -> None:
+    assert stated_rules("Why does it always fail?") == []
+    assert stated_rules("Could you always run the tests?") == ["Could you always run the tests?"]
 
 
 def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> None:
     text = "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
-    assert stated_rules(text) == ("Never:\n- push to main\n- delete files",)
-    assert stated_rules("## Rules\n- two spaces\n- pytest\n\nThanks") == ("Rules\n- two spaces\n- pytest",)
-    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == ("Unsere Regeln:\n\n1. zwei Leerzeichen",)
-    assert stated_rules("Files:\n- a.py\n- b.py") == ()
+    assert stated_rules(text) == ["Never:\n- push to main\n- delete files"]
+    assert stated_rules("## Rules\n\n- two spaces\n- pytest\n\nThanks") == ["## Rules\n\n- two spaces\n- pytest"]
+    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == ["Unsere Regeln:\n\n1. zwei Leerzeichen"]
+    assert stated_rules("Files:\n- a.py\n- b.py") == []
 
 
-def test_a_list_of_rules_that_is_too_long_for_one_is_many() -> None:
+def test_a_list_of_rules_that_is_too_long_for_one_is_several() -> None:
     items = [f"folder number {number} with a rather long name" for number in range(20)]
-    text = "Never touch:\n" + "\n".join(f"- {item}" for item in items)
-    assert stated_rules(text) == ("Never touch:", *items)
+    found = stated_rules("Never touch:\n" + "\n".join(f"- {item}" for item in items))
+    assert found[0].startswith("Never touch:\n- folder number 0")
+    assert all(item in "\n".join(found) for item in items)
 
 
 def test_a_list_behind_pasted_code_is_no_part_of_what_stands_before_it() -> None:
-    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == ("You must never:",)
+    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == ["You must never:"]
 
 
-def test_of_a_very_long_text_both_ends_are_looked_at() -> None:
-    text = "Never push.\n" + "x\n" * END_LENGTH + "Always ask.\n" + "x\n" * END_LENGTH + "Never pull."
-    assert stated_rules(text) == ("Never push.", "Never pull.")
+def test_a_long_list_of_one_line_items_is_typed() -> None:
+    items = [f"Folder {number} must keep its name, its owner and its mode, {'x' * 40}." for number in range(30)]
+    text = "\n".join(f"- {item}" for item in items)
+    assert len(text) > MAX_TYPED
+    assert stated_rules(text) == items
 
 
-def test_a_list_inside_a_list_ends_where_the_outer_one_goes_on() -> None:
-    text = "- Never touch:\n  - a.py\n  - b.py\n- the page is blue"
-    assert stated_rules(text) == ("Never touch:\n  - a.py\n  - b.py",)
-
-
-def test_a_fence_that_nobody_closes_hides_nothing() -> None:
-    assert stated_rules("```\nfoo()\n\nNever push.") == ("Never push.",)
+def test_a_fence_that_nobody_closes_hides_the_rest() -> None:
+    assert stated_rules("Always ask.\n```\nfoo()\n\nNever push.") == ["Always ask."]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +227,10 @@ def test_a_fence_that_nobody_closes_hides_nothing() -> None:
         "# rules\n" + "- b\n" * 50_000,
         "(((" * 70_000,
         "\"'" * 100_000,
+        "\n" * 200_000,
+        "~~~\n" * 60_000,
+        "- a:\n" * 50_000,
+        "Never x.\n\n" * 20_000,
     ],
     ids=lambda text: repr(text[:8]),
 )

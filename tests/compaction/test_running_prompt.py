@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from support.compactions import shown_compactions
-from support.dialogues import asks_for_summary, check_legal, pieces, system_of, texts
+from support.dialogues import check_legal, pieces, system_of, texts
 from support.editors import ZED_BETA
 from support.replies import Reply, Usage
 from support.stage import Stage, stage
@@ -38,8 +39,6 @@ async def talked(tmp_path: Path, window: int, **compaction: Any) -> AsyncGenerat
         used = tokens(body) if "tools" in body else 0
         if used > window:
             return Reply(http_status=400, body=TOO_LONG)
-        if asks_for_summary(body):
-            return Reply(http_status=400)
         long = texts(body)[-1].startswith("Question")
         return Reply("Well, it is so. " * 600 if long else "It is a paste.", usage=Usage(used, 2_400 if long else 5))
 
@@ -58,8 +57,8 @@ async def talked(tmp_path: Path, window: int, **compaction: Any) -> AsyncGenerat
 
 @pytest.mark.parametrize(
     ("window", "lines", "strategy"),
-    [(20_000, 2_300, "summary"), (40_000, 4_900, "ledger"), (40_000, 4_900, "truncate")],
-    ids=["where the last step has to fit", "by ledger at the threshold", "by truncate at the threshold"],
+    [(20_000, 2_300, "summary"), (40_000, 4_900, "excerpts")],
+    ids=["where it has to fit", "at the threshold"],
 )
 async def test_a_long_prompt_stays_word_for_word_where_the_request_fits_with_it(
     tmp_path: Path, window: int, lines: int, strategy: str
@@ -68,13 +67,12 @@ async def test_a_long_prompt_stays_word_for_word_where_the_request_fits_with_it(
         prompt = pasted(lines)
         assert await it.prompt(prompt) == {"stopReason": "end_turn"}
         [shown] = shown_compactions(it.agent)
-        assert shown.statuses == ["in_progress", "completed"]
-        assert "left out" in shown.text
+        assert (shown.statuses, shown.text) == (["in_progress", "completed"], EXCERPTS)
         last = it.server.calls[-1].body
         check_legal(last)
         assert texts(last)[-1] == prompt
         assert "shortened" not in shown.receipt
-        assert len(pieces(last)) < len(it.server.calls[2].body["messages"])
+        assert len(last["messages"]) < len(it.server.calls[2].body["messages"])
 
 
 async def test_a_prompt_that_is_larger_than_the_window_is_shortened_no_further_than_it_takes(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ import pytest
 
 from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import shown_compactions
-from support.dialogues import asks_for_summary, check_legal, pieces, system_of, texts
+from support.dialogues import check_legal, pieces, system_of, texts
 from support.editors import ZED_BETA
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 
 MOST = 14_000
-SUMMARY = Reply("# Goal and requirements\nA cart that adds prices.")
 STATES = (
     "This model's maximum context length is {most} tokens. However, you requested {all} tokens ({prompt} in the "
     "messages, {answer} in the completion). Please reduce the length of the messages or completion."
@@ -76,8 +75,6 @@ async def test_a_shorter_answer_is_no_compaction_so_that_a_real_overflow_later_i
         if prompt + room(body) > MOST:
             refused.append("prompt" if prompt > MOST else "answer")
             return refusal(STATES, body, prompt=prompt)
-        if asks_for_summary(body):
-            return SUMMARY
         usage = Usage(prompt, 5)
         if texts(body, "result"):
             return Reply("Done.", usage=usage)
@@ -95,8 +92,6 @@ async def test_a_conversation_that_was_made_short_may_have_less_of_an_answer_ask
     asked: list[int] = []
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return SUMMARY
         if not texts(body, "result"):
             return Reply("Next.", tool_calls=[ToolCall("read", {"path": "big.txt"})], usage=Usage(size(body), 5))
         asked.append(room(body))
@@ -137,12 +132,10 @@ async def test_where_nothing_can_be_made_short_the_user_is_told_so_with_no_windo
         first, again = [call.body for call in server.calls]
         assert texts(first) == texts(again)
         assert room(again) < room(first)
-        [compaction] = shown_compactions(agent)
-        assert compaction.statuses == ["in_progress", "failed"]
-        for told in (compaction.text, error.value.message):
-            assert "left too little room" in told
-            assert "context window (" not in told
-            assert "/compact" not in told
+        assert shown_compactions(agent) == []
+        assert "left too little room" in error.value.message
+        assert "context window (" not in error.value.message
+        assert "/compact" not in error.value.message
         assert set(windows(agent)) == {40_000}
 
 
@@ -194,8 +187,6 @@ async def test_a_prompt_that_has_to_be_cut_leaves_room_for_an_answer(tmp_path: P
 
 async def test_an_answer_at_its_limit_ends_the_turn_where_too_little_would_be_gained(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if asks_for_summary(body):
-            return Reply(http_status=400)
         if "Tell me." in texts(body)[-1]:
             return Reply("Half an answ", stop="max_tokens", usage=Usage(size(body), 300))
         return Reply("The cart adds prices. " * 90, usage=Usage(size(body), 500))
@@ -204,21 +195,7 @@ async def test_an_answer_at_its_limit_ends_the_turn_where_too_little_would_be_ga
         assert await agent.prompt(its, "Hello?", 60) == {"stopReason": "end_turn"}
         paste = "A pasted line of the log.\n" * 1_100 + "Tell me."
         assert await agent.prompt(its, paste, 60) == {"stopReason": "max_tokens"}
-        assert len([call for call in server.calls if not asks_for_summary(call.body)]) == 2
-        begun = len(server.calls)
+        assert len(server.calls) == 2
+        assert shown_compactions(agent) == []
+        assert texts(server.calls[-1].body)[0] == "Hello?", "nothing was changed"
         assert await agent.prompt(its, "And now?", 60) == {"stopReason": "end_turn"}
-        assert texts(server.calls[begun].body)[0] == "Hello?", "nothing was changed"
-
-
-async def test_a_refusal_that_names_no_window_gives_the_receipt_none_to_name(tmp_path: Path) -> None:
-    def answer(body: Mapping[str, Any]) -> Reply:
-        if size(body) > 9_000:
-            return refusal(SILENT, body)
-        return SUMMARY if asks_for_summary(body) else Reply("The cart adds prices. " * 450, usage=Usage(size(body), 5))
-
-    async with session(tmp_path, answer, 200_000) as (_, agent, its):
-        for _ in range(4):
-            assert await agent.prompt(its, "And now?", 60) == {"stopReason": "end_turn"}
-        [compaction] = shown_compactions(agent)
-        assert "cannot be summarised in one piece" in compaction.receipt
-        assert "summarise it," in compaction.receipt

@@ -9,9 +9,9 @@ from support.stage import results, stage
 
 FILES = {
     "old.txt": "An old line of the shop.\n" * 800 + "one\n",
-    "new.txt": "A new line of the shop.\n" * 100 + "one\n",
+    "new.txt": "A new line of the shop.\n" * 40 + "one\n",
 }
-"""Files of 5,000 and 600 tokens; the tail of a window of 20,000 holds 4,000."""
+"""Files of 5,000 and 240 tokens; by hand, the tail is a tenth of the conversation."""
 
 
 def read(name: str) -> ToolCall:

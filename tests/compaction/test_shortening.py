@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_message, estimate_messages
 from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle
-from acp_agent.compaction.rules import stated_rules
 from acp_agent.compaction.shortening import FLOOR_TOKENS, Rewrite, apply_rewrites
 from acp_agent.compaction.shortening import fit as fit_entries
 from acp_agent.conversation.context import Entry
@@ -19,7 +18,6 @@ from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
     Image,
-    JsonObject,
     Message,
     Resource,
     ResourceLink,
@@ -69,12 +67,11 @@ def smallest(entry: Entry) -> int:
     if entry.summary:
         return size
     untouchable = MESSAGE_TOKENS
-    if isinstance(message, AssistantMessage):
-        for part in message.parts:
-            if isinstance(part, Thinking) and part.data:
-                untouchable += estimate_message(AssistantMessage("", (part,)))
-            else:
-                untouchable += FLOOR_TOKENS
+    for part in message.parts:
+        if isinstance(part, Thinking) and part.data:
+            untouchable += estimate_message(AssistantMessage("", (part,)))
+        else:
+            untouchable += FLOOR_TOKENS
     return min(size, max(FLOOR_TOKENS, untouchable))
 
 
@@ -177,7 +174,6 @@ def test_a_cut_text_is_no_longer_than_asked_and_begins_and_ends_as_it_did(text: 
         AssistantMessage("a", (ToolCall("call", "write", invalid='{"content": "' + PASTED),)),
         AssistantMessage("a", (ToolCall("call", "plot", {"points": list(range(40_000))}),)),
         user(*(Image("aWk=", "image/png") for _ in range(40))),
-        user(*(ResourceLink(f"file:///shop/{number}.py", f"{number}.py") for number in range(3_000))),
     ],
 )
 def test_every_kind_of_giant_gets_below_the_limit(message: Message) -> None:
@@ -214,22 +210,11 @@ def test_the_long_arguments_of_a_call_are_cut_and_the_short_ones_stay() -> None:
     assert str(call.arguments["content"]).startswith("Line 0 of")
 
 
-def test_strings_deep_in_the_arguments_are_cut_where_they_are() -> None:
-    edits: JsonObject = {"path": "a.py", "edits": [{"old_text": PASTED, "new_text": "x"}]}
-    message = shortened(AssistantMessage("a", (ToolCall("call", "edit", edits),)))
-    assert isinstance(message, AssistantMessage)
-    match message.tool_calls[0].arguments["edits"]:
-        case [{"old_text": str(old_text), "new_text": "x"}]:
-            assert "left out" in old_text
-        case other:
-            pytest.fail(f"not the edits in their form: {other}")
-
-
 def test_arguments_without_long_strings_become_one_string() -> None:
     message = shortened(AssistantMessage("a", (ToolCall("call", "plot", {"points": list(range(40_000))}),)))
     assert isinstance(message, AssistantMessage)
     (value,) = message.tool_calls[0].arguments.values()
-    assert str(value).startswith('{"points": [0, 1, 2,')
+    assert str(value).startswith("[0, 1, 2,")
 
 
 def test_an_image_stays_beside_a_long_text_where_there_is_room_for_it() -> None:
@@ -282,16 +267,3 @@ def test_the_newest_of_equals_keeps_more() -> None:
     assert sizes == sorted(sizes)
     assert sum(sizes) <= 100_000
     assert sum(sizes) > 99_000
-
-
-def test_a_rule_in_the_middle_of_a_long_paste_stays_word_for_word_however_often_it_is_cut() -> None:
-    rule = "Never touch the file prices.py."
-    text = f"{'The log says nothing. ' * 800}\n\n{rule}\n\n{'The log says nothing. ' * 800}"
-    entries = (Entry(3, UserMessage("u", (Text(text),))),)
-    for budget in (4_000, 1_000, 400):
-        entries = apply_rewrites(entries, fit(entries, budget, None))
-        [said] = entries[0].message.parts
-        assert isinstance(said, Text)
-        assert rule in said.text
-        assert rule in stated_rules(said.text)
-        assert estimate_message(entries[0].message) <= budget

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from support.client import AgentError
 from support.compactions import is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
+from support.layers import layers
 from support.models import MODELS, Reply, Usage
 from support.stage import stage
 from support.strategies import MODEL, RECIPE, WINDOW, compacted, config, in_the_file, in_the_model, install, put
@@ -39,36 +41,27 @@ async def test_mask_leaves_old_results_out_and_every_word_that_was_said_in(
 
 
 @pytest.mark.parametrize("place", [in_the_file, in_the_model])
-async def test_ledger_asks_no_model_and_leaves_facts_and_the_users_words(
+async def test_excerpts_ask_no_model_and_leave_lines_and_the_users_words(
     tmp_path: Path, place: Callable[[str], dict[str, Any]]
 ) -> None:
-    async with compacted(tmp_path, place("ledger"), Reply("Done.")) as it:
+    async with compacted(tmp_path, place("excerpts"), Reply("Done.")) as it:
         await it.prompt("Go on")
     last = it.server.calls[-1]
     assert len(it.server.calls) == 5
-    summary = said(messages(last.body)[0])
-    assert "<recorded_facts>" in summary
-    assert "old.txt" in summary
-    assert "Read the old file" in summary
-    assert not last.mentions("An old line")
-
-
-async def test_truncate_leaves_no_facts_either(tmp_path: Path) -> None:
-    async with compacted(tmp_path, config(strategy="truncate"), Reply("Done.")) as it:
-        await it.prompt("Go on")
-    last = it.server.calls[-1]
-    assert len(it.server.calls) == 5
-    assert not last.mentions("<recorded_facts>")
-    assert "left out without a summary" in said(messages(last.body)[0])
-    assert last.mentions("Read the new one.")
-    assert not last.mentions("An old line")
+    [compaction] = shown_compactions(it.agent)
+    assert compaction.text == EXCERPTS
+    there = layers(last.body)
+    assert list(there) == ["carried_over", "recorded_excerpts"]
+    assert "Read the old file" in there["carried_over"]
+    assert "old.txt" in there["recorded_excerpts"]
+    assert 0 < str(last.body).count("An old line") < 200, "a quarter of the conversation at most"
 
 
 async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Path) -> None:
-    recipe = RECIPE.format("truncate")
+    recipe = RECIPE.format("excerpts")
     async with compacted(tmp_path / "1", config(), recipe=recipe) as it:
         assert len(it.server.calls) == 4
-        assert "left out without a summary" in shown_compactions(it.agent)[0].text
+        assert shown_compactions(it.agent)[0].text == EXCERPTS
     async with compacted(tmp_path / "2", config(strategy="summary"), Reply("# Goal\nA shop."), recipe=recipe) as it:
         assert it.server.calls[4].mentions("said the user's own recipe")
         assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
@@ -129,12 +122,11 @@ async def test_a_model_of_an_unknown_provider_is_told_with_file_and_line(tmp_pat
 @pytest.mark.parametrize("place", ["config", "model", "recipe"])
 async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(tmp_path: Path, place: str) -> None:
     unusable = {"model": "mine/small"}
-    settings: dict[str, Any] = config(**(unusable if place == "config" else {}))
+    settings: dict[str, Any] = config(wait=True, **(unusable if place == "config" else {}))
     settings["providers"] = {"mine": {"kind": "openai-chat"}}  # which nobody said where to find
     key, where = "compaction.model", "in config.yaml"
     if place == "model":
         settings["models"] = {MODEL: {"compaction": unusable}}
-        key = f"models.{MODEL}.compaction.model"
     if place == "recipe":
         where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
     long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))

@@ -32,7 +32,7 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
     ]
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        if is_summary_request(body) or "parts as text" in str(body):
+        if is_summary_request(body):
             return Reply("# Goal\nRead on.")
         live.append(size(body))
         return Reply("Next.", tool_calls=reads) if len(live) < STEPS else Reply("Done.")
@@ -55,7 +55,7 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
 
 async def test_a_window_that_is_smaller_than_is_known_is_learned_from_the_first_refusal(tmp_path: Path) -> None:
     def answer(body: Mapping[str, Any]) -> Reply:
-        if is_summary_request(body) or "parts as text" in str(body):
+        if is_summary_request(body):
             return Reply("# Goal\nCount.")
         return Reply("The cart adds prices. " * 400)
 
@@ -71,3 +71,30 @@ async def test_a_window_that_is_smaller_than_is_known_is_learned_from_the_first_
         refused = [call for call in server.calls if size(call.body) > 12_000]
         assert len(refused) <= 2
         assert agent.updates(kind="usage_update")[-1]["size"] <= 12_000
+
+
+async def test_a_conversation_larger_than_the_window_of_the_model_for_summaries_is_given_to_it_in_one_call(
+    tmp_path: Path,
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        counted = "\n".join(f"Item {number} of {size(body)} costs {number * 7} cents." for number in range(280))
+        return Reply("# Goal\nCount." if is_summary_request(body) else counted)
+
+    config = {
+        "models": {"openai/gpt-test": {"context_window": 60_000}, "openai/small-test": {"context_window": 12_000}},
+        "compaction": {"model": "openai/small-test", "prepare": False},
+    }
+    async with model_server(answer, "openai") as server:
+        server.write_config(tmp_path, config)
+        async with connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent:
+            session = await agent.new_session(tmp_path)
+            for number in range(6):
+                await agent.prompt(session, f"Question {number}? {'What does the cart add? ' * 60}")
+            assert size(server.calls[-1].body) > 15_000
+            assert await agent.prompt(session, "/compact", 60) == {"stopReason": "end_turn"}
+            [asked] = [call.body for call in server.calls if is_summary_request(call.body)]
+            assert (asked["model"], asked["tools"]) == ("small-test", server.calls[0].body["tools"])
+            assert "<recorded_excerpts>" in str(asked)
+            assert 8_000 < size(asked) < 12_000
+            [compaction] = shown_compactions(agent)
+            assert (compaction.statuses[-1], compaction.text) == ("completed", "# Goal\nCount.")

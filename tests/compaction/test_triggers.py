@@ -23,12 +23,15 @@ from support.stage import stage
 
 BUDGET = TokenBudget(40_000, 20_000)
 LIMITS = Limits(100, 32_000_000)
-ORDER = ("none", "prepare", "threshold", "full")
+ORDER = ("none", "prepare", "threshold", "urgent", "full")
 
 
 @pytest.mark.parametrize(
     ("used", "level"),
-    [(20_999, "none"), (21_001, "prepare"), (24_001, "threshold"), (37_152, "threshold"), (37_153, "full")],
+    [
+        *((20_999, "none"), (21_001, "prepare"), (24_001, "threshold")),
+        *((28_501, "urgent"), (37_152, "urgent"), (37_153, "full")),
+    ],
 )
 def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -> None:
     assert pressure(BUDGET.filled(used, 3_000), (), LIMITS, threshold=0.8, prepare=0.7) == level

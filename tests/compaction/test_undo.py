@@ -13,7 +13,7 @@ from support.layers import summarising, whole_text
 from support.models import Reply, ToolCall, Usage
 from support.stage import Stage, stage
 
-AT_ONCE: Mapping[str, Any] = {"compaction": {"prepare": False}}
+AT_ONCE: Mapping[str, Any] = {"compaction": {"prepare": False, "wait": True}}
 SMALL = {"ACP_AGENT_CONTEXT_WINDOW": "30000"}
 PROSE = "The cart adds up what the lines cost. " * 60
 SUMMARY = "## Goal and requirements\nThe shop."

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from support.background import (
     LONG,
     OTHER,
@@ -18,7 +19,6 @@ from support.background import (
     PREPARE,
     STATES,
     SUMMARY,
-    THRESHOLD,
     WINDOW,
     Desk,
     desk,
@@ -29,7 +29,7 @@ from support.background import (
 from support.client import AgentError, AgentProcess, connected_agent
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
-from support.models import Reply, Usage
+from support.models import Reply, ToolCall, Usage
 from support.stored import wait_logged
 
 SMALL = {
@@ -71,12 +71,11 @@ async def test_another_model_goes_on_with_the_summary_that_waits(
         assert it.agent.updates(kind="usage_update")[-1]["size"] == (20_000 if env else 13_000)
 
 
-async def test_a_smaller_model_for_which_it_leaves_too_much_has_it_made_shorter_before_it_is_asked(
+async def test_for_a_smaller_model_the_summary_that_waits_is_used_with_what_came_since_made_shorter(
     tmp_path: Path,
 ) -> None:
     summary, hold = held()
-    # In parts, since it does not fit one request of the old model's any more.
-    async with desk(tmp_path, summary, *[Reply(OTHER)] * 4, env={}, config=SMALL) as it:
+    async with desk(tmp_path, summary, env={}, config=SMALL) as it:
         await it.filled()
         # More than the smaller window holds has come since.
         await it.prompt("Two?", Reply(LONG + LONG, usage=Usage(PREPARE + 50, 100)))
@@ -88,10 +87,11 @@ async def test_a_smaller_model_for_which_it_leaves_too_much_has_it_made_shorter_
         assert live(it)["model"] == "small-test"
         assert whole(it)[-1] == "Three?"
         assert not it.server.calls[-1].mentions(LONG + LONG)
-        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]] * 2
-        for update in it.agent.updates(kind="compaction_update"):
-            if update["status"] == "completed":
-                assert update["_meta"]["tokensAfter"] < update["_meta"]["tokensBefore"]
+        assert it.server.calls[-1].mentions(SUMMARY)
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        [done] = [update for update in it.agent.updates(kind="compaction_update") if update["status"] == "completed"]
+        assert done["_meta"]["tokensAfter"] < done["_meta"]["tokensBefore"]
 
 
 async def test_a_larger_model_that_has_room_enough_keeps_the_conversation_as_it_is(tmp_path: Path) -> None:
@@ -106,15 +106,79 @@ async def test_a_larger_model_that_has_room_enough_keeps_the_conversation_as_it_
         assert whole(it) == ["One?", LONG, "Two?", "Second answer.", "Three?", "Third answer.", "Four?"]
 
 
-async def test_a_larger_model_writes_the_summary_that_a_smaller_one_has_no_room_for(tmp_path: Path) -> None:
-    config = SMALL | {"compaction": {"prepare": False}}
-    async with desk(tmp_path, Reply(SUMMARY), env={}, config=config) as it:
-        await it.agent.set_config_option(it.session, "model", "openai/small-test")
-        await it.filled(THRESHOLD)
-        await it.agent.set_config_option(it.session, "model", "openai/gpt-test")
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(6_000, 5)))
-        assert [call.body["model"] for call in it.server.calls if is_summary_request(call.body)] == ["gpt-test"]
-        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]
+HOOK = """\
+from pathlib import Path
+from acp_agent.hooks import *
+
+def note(*words):
+    with (Path(__file__).parent / "heard").open("a") as file:
+        file.write(" ".join(words) + "\\n")
+
+@hook("before_compaction")
+async def before(event, services):
+    note("before", event.reason)
+    return Outcome.block("Not on a Friday.") if (Path(__file__).parent / "veto").exists() else None
+
+@hook("after_compaction")
+async def after(event, services):
+    note("after", event.reason)
+
+@hook("turn_end")
+async def behind(event, services):
+    note("turn_end", event.response)
+"""
+
+
+@pytest.mark.parametrize("vetoed", [False, True], ids=["excerpts", "vetoed"])
+@pytest.mark.parametrize("reason", ["model_switch", "resume"])
+async def test_what_does_not_fit_any_more_is_made_short_without_a_model_unless_a_hook_wants_the_turn_to_end(
+    tmp_path: Path, reason: str, vetoed: bool
+) -> None:
+    hooks = tmp_path / "state" / "hooks"
+    hooks.mkdir(parents=True, mode=0o700)
+    hooks.parent.chmod(0o700)
+    (hooks / "own.py").write_text(HOOK)
+    async with desk(tmp_path, env={}, config=SMALL) as it:
+        await it.filled()
+        if vetoed:
+            (hooks / "veto").touch()
+        if reason == "resume":
+            it.server.write_config(tmp_path, {"models": {"openai/gpt-test": {"context_window": 10_000}}})
+        async with connected_agent(home=tmp_path, env=it.env, capabilities=ZED_BETA) as other:
+            agent = it.agent if reason == "model_switch" else other
+            if reason == "resume":
+                await agent.resume(it.session, tmp_path)
+            else:
+                await agent.set_config_option(it.session, "model", "openai/small-test")
+            it.answers = [Reply("And now this.", usage=Usage(5_000, 5))]
+            if vetoed:
+                with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Not on a Friday\."):
+                    await agent.prompt(it.session, "And now?")
+            else:
+                assert await agent.prompt(it.session, "And now?") == {"stopReason": "end_turn"}
+                assert whole(it) == ["And now?"]
+            assert [shown.text for shown in shown_compactions(agent)] == ([] if vetoed else [EXCERPTS])
+        told = (hooks / "heard").read_text().splitlines()[1:]
+        assert told == [f"before {reason}", *([] if vetoed else [f"after {reason}", "turn_end And now this."])]
+
+
+async def test_hooks_hear_of_results_that_are_masked_but_not_of_words_that_nobody_wrote(tmp_path: Path) -> None:
+    hooks = tmp_path / "state" / "hooks"
+    hooks.mkdir(parents=True)
+    hooks.parent.chmod(0o700)
+    (hooks / "own.py").write_text(HOOK)
+    (tmp_path / "long.txt").write_text("".join(f"line {number} of it is here\n" for number in range(600)))
+    reads = [
+        Reply(tool_calls=[ToolCall("read", {"path": str(tmp_path / "long.txt")})], usage=Usage(used, 20))
+        for used in (2_400, 6_500)
+    ]
+    async with desk(tmp_path, config={"compaction": {"prepare": False}}) as it:
+        await it.prompt("Read it twice.", *reads, Reply("Read.", usage=Usage(11_900, 200)))
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(4_000, 5)))
+        [shown] = shown_compactions(it.agent)
+        assert "old results of tools" in shown.text
+        told = (hooks / "heard").read_text().splitlines()
+        assert told == ["turn_end Read.", "before threshold", "after threshold", "turn_end Second answer."]
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -11,10 +11,18 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.config import CompactionChoices, CompactionSettings, ModelSettings, Settings, load_settings
+from acp_agent.config import (
+    CompactionChoices,
+    CompactionSettings,
+    ModelSettings,
+    Settings,
+    Share,
+    load_settings,
+    size_tokens,
+)
 from acp_agent.errors import ConfigError
 
-STRATEGIES = ("summary", "mask", "ledger")
+STRATEGIES = ("summary", "mask", "excerpts")
 PROVIDERS = ("a", "c", "anthropic")
 
 
@@ -45,12 +53,14 @@ def machine(tmp_path: Path) -> Machine:
 
 
 SHARES = st.floats(0.1, 0.95)
+SIZES = st.integers(1_000, 1_000_000) | st.floats(0.02, 0.9).map(Share)
 CHOICES = st.builds(
     CompactionChoices,
     auto=st.none() | st.booleans(),
     threshold=st.none() | SHARES,
     prepare=st.none() | st.just(False) | SHARES,
-    target=st.none() | SHARES,
+    wait=st.none() | st.booleans(),
+    size=st.none() | SIZES,
     strategy=st.none() | st.sampled_from(STRATEGIES),
     model=st.none() | st.sampled_from(["a/b", "c/d"]),
 )
@@ -84,7 +94,8 @@ def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) 
     settled = said.settled()
     assert settled.auto is (said.auto is not False)
     assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
-    assert (settled.target, settled.strategy, settled.model) == (said.target, said.strategy, said.model)
+    assert settled.wait is (said.wait is True)
+    assert (settled.size, settled.strategy, settled.model) == (said.size, said.strategy, said.model)
     if said.auto is False or said.prepare is False:
         assert settled.prepare is None
     elif said.prepare is not None:
@@ -97,7 +108,7 @@ def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) 
 
 def test_the_defaults_are_those_of_the_documentation(machine: Machine) -> None:
     assert machine.load().compaction_for("any/model") == CompactionSettings(
-        auto=True, threshold=0.80, prepare=0.70, target=None, strategy=None, model=None
+        auto=True, threshold=0.80, prepare=0.70, wait=False, size=None, strategy=None, model=None
     )
 
 
@@ -119,16 +130,16 @@ def test_nothing_is_prepared_for_a_model_that_is_not_compacted_by_itself(machine
 
 def test_a_models_own_section_is_laid_over_the_general_one_key_by_key(machine: Machine) -> None:
     loaded = machine.load("""\
-compaction: {threshold: 0.7, prepare: off, strategy: mask, model: a/small, target: 0.4}
+compaction: {threshold: 0.7, prepare: off, strategy: mask, model: a/small, size: 40%, wait: true}
 models:
   a/b:
-    compaction: {threshold: 0.9, prepare: 0.85, strategy: summary}
+    compaction: {threshold: 0.9, prepare: 0.85, strategy: summary, size: 30000, wait: false}
   a/silent: {context_window: 1000}
 """)
-    general = CompactionSettings(True, 0.7, None, 0.4, "mask", "a/small")
+    general = CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small")
     assert loaded.compaction == general
     assert loaded.compaction_for("a/silent") == loaded.compaction_for("x/unknown") == general
-    assert loaded.compaction_for("a/b") == CompactionSettings(True, 0.9, 0.85, 0.4, "summary", "a/small")
+    assert loaded.compaction_for("a/b") == CompactionSettings(True, 0.9, 0.85, False, 30_000, "summary", "a/small")
 
 
 def test_the_project_overrides_the_user_key_by_key_and_the_users_word_on_a_model_overrides_both(
@@ -136,18 +147,55 @@ def test_the_project_overrides_the_user_key_by_key_and_the_users_word_on_a_model
 ) -> None:
     loaded = machine.load(
         "compaction: {auto: false, threshold: 0.9, strategy: mask}\nmodels: {a/b: {compaction: {threshold: 0.85}}}\n",
-        "compaction: {threshold: 0.75, prepare: 0.5, strategy: ledger, model: c/small}\n",
+        "compaction: {threshold: 0.75, prepare: 0.5, strategy: excerpts, model: c/small}\n",
     )
-    assert loaded.compaction_choices == CompactionChoices(False, 0.75, 0.5, None, "ledger", "c/small")
+    assert loaded.compaction_choices == CompactionChoices(False, 0.75, 0.5, None, None, "excerpts", "c/small")
     assert loaded.compaction_for("a/b").threshold == 0.85
-    assert loaded.compaction_for("a/b").strategy == "ledger"
+    assert loaded.compaction_for("a/b").strategy == "excerpts"
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("20%", Share(0.2)),
+        ("12.5 %", Share(0.125)),
+        ("2%", Share(0.02)),
+        ("90%", Share(0.9)),
+        ("0.2", Share(0.2)),
+        ("0.02", Share(0.02)),
+        ("1000", 1_000),
+        ("30_000", 30_000),
+        ("1000000", 1_000_000),
+        ("null", None),
+    ],
+)
+def test_a_size_is_a_share_of_the_window_or_tokens_in_every_place(
+    machine: Machine, written: str, size: int | Share | None
+) -> None:
+    section = f"compaction: {{size: {written}}}\n"
+    own = f"models: {{a/b: {{{section.strip()}}}}}\n"
+    found = (
+        machine.load(section).compaction,
+        machine.load("", section).compaction,
+        machine.load(own).compaction_for("a/b"),
+    )
+    assert [each.size for each in found] == [size] * 3
+
+
+@given(st.integers(1, 10_000_000), SIZES)
+def test_a_size_becomes_tokens_and_by_default_a_fifth_of_the_window_and_64_000_at_most(
+    window: int, size: int | Share
+) -> None:
+    assert size_tokens(size, window) == (int(size.of_window * window) if isinstance(size, Share) else size)
+    assert size_tokens(None, window) == min(int(window * 0.2), 64_000)
 
 
 KEYS: dict[str, st.SearchStrategy[Any]] = {
     "auto": st.booleans(),
     "threshold": st.floats(0.6, 0.95),
     "prepare": st.just(False) | st.floats(0.05, 0.55),
-    "target": st.floats(0.05, 0.9),
+    "wait": st.booleans(),
+    "size": st.integers(1_000, 1_000_000),
     "strategy": st.sampled_from(STRATEGIES),
     "model": st.sampled_from(["a/b", "c/d"]),
 }
@@ -170,6 +218,13 @@ def test_three_layers_in_files_are_the_same_three_layers_in_memory(
     assert loaded.models["a/b"] == ModelSettings(compaction=CompactionChoices(**own))
 
 
+SIZE = "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000"
+WRONG_SIZES = (
+    *("1.9%", "90.1%", "100%", "twenty%", "0.01", "0.91", "1.0", ".nan", ".inf"),
+    *("0", "20", "999", "1000001", "-1", "30k", "true", "[5]", "'30000'"),
+)
+
+
 @pytest.mark.parametrize(
     ("section", "key", "words"),
     [
@@ -184,18 +239,17 @@ def test_three_layers_in_files_are_the_same_three_layers_in_memory(
         ("prepare: .nan", "prepare", "should be a share of the usable window"),
         ("prepare: [0.5]", "prepare", "should be a share of the usable window"),
         ("prepares: 0.5", "prepares", "unknown key; did you mean `prepare`?"),
-        ("target: 0", "target", "should be greater than or equal to 0.05"),
-        ("target: 1.0", "target", "should be less than or equal to 0.9"),
-        ("target: 50%", "target", "should be a valid number"),
+        ("wait: 1", "wait", "should be a valid boolean"),
+        *((f"size: {size}", "size", SIZE) for size in WRONG_SIZES),
         ("strategy: 5", "strategy", "should be a valid string"),
         ("strategy: two words", "strategy", "should be the name of a strategy"),
         ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
-        ("strategy: zebra", "strategy", "known are: ledger, mask, summary"),
+        ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
         ("model: small", "model", "should be provider/model"),
         ("model: antropic/small", "model", "there is no provider 'antropic' ("),
         ("model: antropic/small", "model", "did you mean `anthropic`?"),
         ("model: zzz/small", "model", "known are: a, anthropic, c"),
-        ("verify: mark", "verify", "unknown key; known here: auto, threshold, prepare, target, strategy, model"),
+        ("verify: mark", "verify", "unknown key; known here: auto, threshold, prepare, wait, size, strategy, model"),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key_in_every_place(

@@ -21,6 +21,7 @@ from acp_agent.config import (
     ModelSettings,
     ProviderSettings,
     Settings,
+    Share,
     api_key,
     load_settings,
 )
@@ -87,13 +88,13 @@ max_output_tokens: 4000
 max_turn_requests: 50
 max_turn_cost: 2.5
 shell_timeout: 30
-compaction: {auto: false, threshold: 0.7, prepare: 0.6, target: 0.4, strategy: mask, model: a/small}
+compaction: {auto: false, threshold: 0.7, prepare: 0.6, wait: true, size: 30000, strategy: mask, model: a/small}
 models:
   anthropic/claude-sonnet-4-5:
     context_window: 200000
     max_output_tokens: 64000
     prices: {input: 3, cached_input: 0.3, cache_write: 3.75, output: 15}
-    compaction: {auto: true, threshold: 0.9, prepare: off, target: 0.3, strategy: summary, model: a/b}
+    compaction: {auto: true, threshold: 0.9, prepare: off, wait: false, size: 30%, strategy: summary, model: a/b}
 providers:
   local:
     base_url: http://127.0.0.1:8080/v1/
@@ -112,13 +113,13 @@ providers:
         max_turn_requests=50,
         max_turn_cost=2.5,
         shell_timeout=30.0,
-        compaction_choices=CompactionChoices(False, 0.7, 0.6, 0.4, "mask", "a/small"),
+        compaction_choices=CompactionChoices(False, 0.7, 0.6, True, 30_000, "mask", "a/small"),
         models={
             "anthropic/claude-sonnet-4-5": ModelSettings(
                 200_000,
                 64_000,
                 ModelPrices(3.0, 0.3, 3.75, 15.0),
-                CompactionChoices(True, 0.9, False, 0.3, "summary", "a/b"),
+                CompactionChoices(True, 0.9, False, False, Share(0.3), "summary", "a/b"),
             ),
         },
         providers={

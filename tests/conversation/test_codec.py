@@ -15,6 +15,7 @@ from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
+    ContextRestored,
     ContextSwapped,
     Event,
     PermissionGranted,
@@ -24,7 +25,7 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.memory import Memory
+from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
 from acp_agent.errors import StorageError
 from support.events import EXAMPLES, KINDS, any_event
@@ -39,6 +40,8 @@ def golden(name: str) -> Forms:
 GOLDEN = golden("golden_events.json")
 FIRST_GOLDEN = golden("golden_events_1.json")
 """Every form of the first logs, before a compaction could rewrite messages and be undone."""
+LEDGER_GOLDEN = golden("golden_events_2.json")
+"""Compactions of the logs that carried a ledger of facts, the user's requests and a language."""
 WILD_TEXT = st.text(st.characters(codec=None, categories=("L", "Cs", "Cc", "So")), max_size=6)
 
 
@@ -82,6 +85,17 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
             receipt=Receipt(),
         )
     assert decode(kind, json.dumps(FIRST_GOLDEN[kind])) == meant
+
+
+@pytest.mark.parametrize("kind", LEDGER_GOLDEN)
+def test_of_what_older_compactions_carried_the_pins_and_rules_stay_and_the_rest_is_dropped(kind: str) -> None:
+    old = LEDGER_GOLDEN[kind]
+    assert {"ledger", "rules_elsewhere", "requests", "language"} <= set(old["carried"]["memory"])
+    read = decode(kind, json.dumps(old))
+    assert read == EXAMPLES[kind]
+    assert isinstance(read, ContextSwapped | ContextRestored)
+    assert read.carried.memory == Memory((Pin(2, "prices are cents"),), 4, (Quote(3, "Never edit main."),))
+    assert json.loads(encode(read)) == GOLDEN[kind]
 
 
 @given(any_event())

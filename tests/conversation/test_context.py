@@ -29,7 +29,7 @@ from acp_agent.conversation.events import (
     TitleChanged,
     ToolReturned,
 )
-from acp_agent.conversation.memory import Pin, Quote
+from acp_agent.conversation.memory import Pin
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage, UserMessage
 from support.logs import LogBuilder
 
@@ -193,18 +193,16 @@ def test_a_compaction_that_was_undone_in_a_refused_turn_is_in_force_again() -> N
     assert (log.context.swaps, log.context.restored) == ((swap,), False)
 
 
-def test_a_refused_prompt_is_not_remembered_as_a_request_but_a_pin_stays() -> None:
+def test_a_refused_turn_takes_its_compaction_back_but_not_its_pin() -> None:
     log = LogBuilder()
     log.prompt("first")
     log.end()
-    log.swap()
-    kept = log.context.memory.requests
+    swap = log.swap()
     log.prompt("bad")
     log.pin("prices are cents")
     log.swap()
-    assert log.context.memory.requests != kept
     log.refuse()
-    assert log.context.memory.requests == kept == (Quote(3, "first"),)
+    assert log.context.swaps == (swap,)
     assert log.context.memory.pins == (Pin(1, "prices are cents"),)
     assert log.context.memory.next_pin == 2
 

@@ -22,13 +22,14 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import HookError
 from acp_agent.hooks.answers import as_answer, read_answer, read_outcome
-from acp_agent.hooks.events import BeforeToolCall, HookEvent, SessionStart, UserMessageSend
+from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
 from acp_agent.hooks.messages import as_json
-from acp_agent.hooks.outcomes import NOTHING, Action, Compact, Continue, Decision, Defer, Outcome, Replace, Summarize
+from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Action, Compact, Continue, Decision, Outcome, Replace, Summarize
 from support.hook_answers import AT, JSON, OBJECTS, STOP, read, specific
 
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls", "timeout": 3})
 PROMPT = UserMessageSend(AT, "Hello")
+COMPACTION = BeforeCompaction(AT, "threshold", 1, 1, 1)
 
 
 BLOCKED = Outcome(Decision("block", "No."))
@@ -62,8 +63,6 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"summary": "All."}, Outcome(summary="All.")),
         (specific(summary="All."), Outcome(summary="All.")),
         (specific(summary=" "), NOTHING),
-        ({"defer": "turn_end"}, Outcome(defer=Defer())),
-        ({"defer": {"tokens": 5000}}, Outcome(defer=Defer(5000))),
         ({"action": "compact"}, Outcome(action=Compact())),
         ({"action": "compact", "instructions": "Keep the API."}, Outcome(action=Compact("Keep the API."))),
         ({"action": "summary"}, Outcome(action=Summarize())),
@@ -93,8 +92,6 @@ def test_every_word_of_both_dialects_has_its_meaning(answer: object, outcome: Ou
         (specific(permissionDecision="maybe"), "hookSpecificOutput.permissionDecision: should be 'allow'"),
         (specific(updatedInput="ls"), "hookSpecificOutput.updatedInput: should be a valid dictionary"),
         ({"context": 3}, "context: should be a valid list"),
-        ({"defer": "later"}, 'defer: should be "turn_end", or {"tokens": N}'),
-        ({"defer": {"tokens": 0}}, 'defer: should be "turn_end", or {"tokens": N}'),
         ({"action": "restart"}, "action: should be 'compact', 'summary', 'continue' or 'replace'"),
         ({"action": "continue", "messages": [1]}, "messages.0: should be a text"),
         ({"action": "replace"}, "replace_messages: is required with `action: replace`"),
@@ -268,10 +265,23 @@ OUTCOMES = st.builds(
     context=st.lists(WORDS, max_size=2).map(tuple),
     action=st.none() | ACTIONS,
     summary=st.none() | WORDS,
-    defer=st.none() | st.builds(Defer, st.none() | st.integers(1)),
     stop=st.none() | WORDS | st.just(""),
     notices=st.lists(WORDS, max_size=1).map(tuple),
 )
+
+
+@pytest.mark.parametrize("defer", ["turn_end", {"tokens": 5000}, "later"])
+def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(defer: object) -> None:
+    answer = json.dumps({"defer": defer, "context": "Mind it."})
+    assert read_answer(COMPACTION, answer) == Outcome(DEFERRED, context=("Mind it.",))
+    assert read_answer(STOP, answer) == Outcome(context=("Mind it.",))
+    assert read_answer(COMPACTION, json.dumps({"defer": defer, "decision": "allow"})) == Outcome(DEFERRED)
+    assert read_answer(COMPACTION, json.dumps({"defer": defer, "decision": "block", "reason": "No."})) == BLOCKED
+
+
+@pytest.mark.parametrize("defer", [None, False])
+def test_an_old_answer_that_does_not_defer_is_no_veto(defer: object) -> None:
+    assert read_answer(COMPACTION, json.dumps({"defer": defer})) == NOTHING
 
 
 @given(OUTCOMES)

@@ -1,4 +1,4 @@
-"""What hooks may do to a compaction: veto it, put it off, write its summary, add to its prompt, and hear of it."""
+"""What hooks may do to a compaction: veto it, write its summary, add to its prompt, and hear of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         with_hook(tmp_path, "None")
         (tmp_path / "state" / "hooks" / "reword.py").write_text(REWORD)
     async with desk(
-        tmp_path, Reply(SUMMARY), Reply(SUMMARY), config={**NO_BACKGROUND, "hooks": {"turn_end": hooks}}
+        tmp_path,
+        Reply(SUMMARY),
+        Reply(SUMMARY),
+        config={"compaction": {"prepare": False, "wait": True}, "hooks": {"turn_end": hooks}},
     ) as it:
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
@@ -202,29 +205,17 @@ async def test_a_veto_at_the_threshold_lets_the_turn_go_on_and_is_asked_for_once
         assert names(tmp_path).count("before_compaction") == 1
 
 
-async def test_a_compaction_that_is_put_off_until_the_turn_ends_is_done_then(tmp_path: Path) -> None:
-    with_hook(tmp_path, "Outcome(defer=Defer())")
-    async with desk(tmp_path, Reply(SUMMARY), config=NO_BACKGROUND) as it:
+async def test_a_program_that_defers_as_in_earlier_versions_vetoes_and_the_user_is_told_once(tmp_path: Path) -> None:
+    hooks = {"PreCompact": [{"command": 'echo >> asked; echo \'{"defer": "turn_end"}\'', "name": "later"}]}
+    async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": hooks}) as it:
         await it.filled(THRESHOLD)
         await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD, 5)))
+        await it.prompt("Three?", Reply("Third.", usage=Usage(THRESHOLD, 5)))
         assert LONG in str(it.last)
-        assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
-        assert names(tmp_path).count("before_compaction") == 1
-        await it.prompt("Three?", Reply("Third."))
-        assert LONG not in str(it.last)
-
-
-async def test_a_compaction_that_is_put_off_by_tokens_waits_for_them(tmp_path: Path) -> None:
-    with_hook(tmp_path, "Outcome(defer=Defer(tokens=1_000))")
-    async with desk(tmp_path, config=NO_BACKGROUND) as it:
-        await it.filled(THRESHOLD)
-        await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD + 500, 5)))
-        await it.prompt("Three?", Reply("Third.", usage=Usage(THRESHOLD + 500, 5)))
-        assert names(tmp_path).count("before_compaction") == 1
-        await it.prompt("Four?", Reply("Fourth.", usage=Usage(OUT_OF_ROOM, 5)))
-        await it.prompt("Five?", Reply("Fifth.", usage=Usage(OUT_OF_ROOM, 5)))
-        assert names(tmp_path).count("before_compaction") == 2
-        assert (it.asked, shown_compactions(it.agent)) == (0, [])
+        assert len((tmp_path / "asked").read_text().splitlines()) == 2
+        [told] = [update["title"] for update in it.agent.updates(kind="notice")]
+        assert "The hook later (" in told
+        assert "asked for `defer`, which is no longer known" in told
 
 
 async def test_a_summary_in_the_background_is_asked_for_before_it_is_written_and_not_again(tmp_path: Path) -> None:
@@ -240,27 +231,16 @@ async def test_a_summary_in_the_background_is_asked_for_before_it_is_written_and
         assert names(tmp_path).count("before_compaction") == 1
 
 
-NEVER = 'Outcome.block("Never.")', "A hook did not allow the compaction. Never."
-LATER = "Outcome(defer=Defer())", "A hook wanted the compaction put off until the turn ends, and it could not wait."
-
-
-@pytest.mark.parametrize(
-    ("told", "hook"),
-    [
-        ("prompt is too long: 50000 tokens > 40000 maximum", NEVER),
-        ("context_length_exceeded", NEVER),
-        ("context_length_exceeded", LATER),
-    ],
-)
+@pytest.mark.parametrize("told", ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"])
 async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_then_to_a_clear_error(
-    tmp_path: Path, told: str, hook: tuple[str, str]
+    tmp_path: Path, told: str
 ) -> None:
-    with_hook(tmp_path, f'{hook[0]} if event.reason == "overflow" else None')
+    with_hook(tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None')
     refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
     async with desk(tmp_path, config=NO_BACKGROUND) as it:
         await it.filled(8_000)
         it.answers += [refusal, refusal]
-        with pytest.raises(AgentError, match=re.escape(hook[1])):
+        with pytest.raises(AgentError, match=re.escape("A hook did not allow the compaction. Never.")):
             await it.prompt("Two?")
         assert it.answers == []
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
@@ -268,19 +248,6 @@ async def test_a_veto_where_the_provider_refuses_leads_to_one_more_request_and_t
         # Nothing is lost: the next turn has the whole conversation.
         await it.prompt("Three?", Reply("Third."))
         assert LONG in str(it.last)
-
-
-async def test_what_cannot_be_sent_otherwise_is_not_put_off(tmp_path: Path) -> None:
-    with_hook(tmp_path, LATER[0])
-    async with desk(tmp_path, config=NO_BACKGROUND) as it:
-        await it.filled(8_000)
-        with pytest.raises(AgentError, match=f"so it was not sent.* {re.escape(LATER[1])}"):
-            await it.prompt("Mind all of this. " * 5_000)
-        assert "put the compaction off" not in str([compaction.text for compaction in shown_compactions(it.agent)])
-        assert names(tmp_path).count("before_compaction") == 1
-        # Nothing waits for a later turn.
-        await it.prompt("Three?", Reply("Third."))
-        assert (it.asked, LONG in str(it.last)) == (0, True)
 
 
 async def test_a_request_that_by_the_provider_s_own_numbers_is_too_large_is_not_sent_again_after_a_veto(

@@ -31,12 +31,12 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.handlers import BoundHandler, builtin_handlers, known_handlers
 from acp_agent.hooks.outcomes import (
+    DEFERRED,
     LIMIT,
     NOTHING,
     Compact,
     Continue,
     Decision,
-    Defer,
     Outcome,
     Replace,
     SwapContext,
@@ -244,13 +244,25 @@ async def test_hooks_of_other_events_are_not_asked() -> None:
 
 async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     told: list[str] = []
-    hook = Asked("eager", Outcome(Decision("allow"), context=("Mind it.",), action=Replace(()), defer=Defer()))
+    hook = Asked("eager", Outcome(Decision("allow"), context=("Mind it.",), action=Replace(()), summary="All."))
     asked = dispatcher(hook, told=told)
     for _ in range(2):
         assert await asked.dispatch(CALL) == Outcome(Decision("allow"), context=("Mind it.",))
     [text] = told
-    assert "`action: replace`, `defer` at before_tool_call, where only these are possible: `decision: block`" in text
+    assert "`action: replace`, `summary` at before_tool_call, where only these are possible: `decision: block`" in text
     assert caplog.text.count("`action: replace`") == 2
+
+
+async def test_a_hook_that_defers_as_in_earlier_versions_vetoes_and_is_told_of_once() -> None:
+    told: list[str] = []
+    before: frozenset[EventName] = frozenset({"before_compaction"})
+    asked = dispatcher(Asked("old", Outcome(DEFERRED), events=before), told=told)
+    event = BeforeCompaction(AT, "threshold", 1, 1, 1)
+    for _ in range(2):
+        assert (await asked.dispatch(event)).blocks
+    [text] = told
+    assert text.startswith("The hook old (hooks/old) asked for `defer`, which is no longer known.")
+    assert "asked again with the next prompt" in text
 
 
 @pytest.mark.parametrize("no", [Outcome(Decision("block", "No start.")), Outcome(stop="No start.")])

@@ -12,7 +12,6 @@ from acp_agent.hooks.outcomes import (
     Compact,
     Continue,
     Decision,
-    Defer,
     Outcome,
     Replace,
     Summarize,
@@ -37,7 +36,6 @@ OUTCOMES = st.builds(
     context=st.lists(WORDS, max_size=2).map(tuple),
     action=st.none() | ACTIONS,
     summary=st.none() | WORDS,
-    defer=st.none() | st.builds(Defer, st.none() | st.integers(1, 9)),
     stop=st.none() | WORDS,
     notices=st.lists(WORDS, max_size=2).map(tuple),
 )

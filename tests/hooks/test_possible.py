@@ -26,7 +26,6 @@ from acp_agent.hooks.outcomes import (
     Compact,
     Continue,
     Decision,
-    Defer,
     Outcome,
     Replace,
     Summarize,
@@ -73,7 +72,6 @@ def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -> None
         "action: replace": Outcome(action=Replace(())),
         "action: swap_context": Outcome(action=SwapContext("a")),
         "summary": Outcome(summary="a"),
-        "defer": Outcome(defer=Defer()),
     }
     assert wanted.keys() == POSSIBLE.keys()
     assert [event.name for event in EVENTS] == [*EVENT_NAMES.values()]

@@ -28,7 +28,7 @@ from acp_agent.hooks.events import (
     UserMessageSend,
     changed,
 )
-from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Defer, Outcome, Summarize
+from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Compact, Continue, Decision, Outcome, Summarize
 
 SERVICES = cast("Services", None)
 
@@ -92,8 +92,9 @@ def test_a_file_holds_one_rule_or_a_list_of_them(tmp_path: Path) -> None:
             Outcome(Decision("ask", "Sure?"), notices=("A push.",)),
         ),
         ("session_start", "{context: Be brief.}", Outcome(context=("Be brief.",))),
-        ("before_compaction", "{defer: turn_end}", Outcome(defer=Defer())),
-        ("before_compaction", "{defer: {tokens: 500}}", Outcome(defer=Defer(500))),
+        ("before_compaction", "{defer: turn_end}", Outcome(DEFERRED)),
+        ("before_compaction", "{defer: {tokens: 500}}", Outcome(DEFERRED)),
+        ("before_compaction", "{defer: turn_end, block: Not yet.}", Outcome(Decision("block", "Not yet."))),
         ("user_message_send", "{stop: Enough.}", Outcome(stop="Enough.")),
     ],
 )
@@ -130,8 +131,8 @@ def test_what_a_rule_wants(event: str, then: str, outcome: Outcome, tmp_path: Pa
         ("on: turn_end\nthen: continue\n", "FILE:2: then: action: continue and messages need each other"),
         ("on: PreToolUse\nthen: {block: x, ask: y}\n", "FILE:2: then: has more than one of block, allow and ask"),
         ("on: turn_end\nthen: {}\n", "FILE:2: then: says nothing to do"),
-        ("on: before_compaction\nthen: {defer: {tokens: 0}}\n", "FILE:2: then.defer.tokens: should be greater than 0"),
-        ("on: before_compaction\nthen: {defer: later}\n", "FILE:2: then.defer: should be turn_end, or {tokens: 5000}"),
+        ("on: before_compaction\nthen: {defer: null}\n", "FILE:2: then: says nothing to do"),
+        ("on: turn_end\nthen: {defer: turn_end}\n", "FILE:2: then.defer: defer is possible only at before_compaction"),
         ("on: turn_end\nwhen: {tool: *}\nthen: compact\n", "FILE:2: is not valid YAML"),
         ("- compact\n", "FILE:1: should be `key: value` lines"),
         ("compact\n", "FILE:1: should be `key: value` lines, or a list of such"),
@@ -193,7 +194,7 @@ async def test_since_is_the_time_since_the_rule_fired_last(tmp_path: Path) -> No
 async def test_sources_reasons_and_prompts_are_compared_with_the_events_that_have_them(tmp_path: Path) -> None:
     [rule] = rules(tmp_path, "on: session_start\nwhen: {source: [load, resume]}\nthen: {context: x}\n")
     assert await fired(rule, SessionStart(at(), "load"), SessionStart(at(), "new")) == [True, False]
-    [rule] = rules(tmp_path, "on: before_compaction\nwhen: {reason: threshold}\nthen: {defer: turn_end}\n")
+    [rule] = rules(tmp_path, "on: before_compaction\nwhen: {reason: threshold}\nthen: {block: Later.}\n")
     compaction = BeforeCompaction(at(), "manual", 0, 0, 0)
     assert await fired(rule, compaction, replace(compaction, reason="threshold")) == [False, True]
     [rule] = rules(tmp_path, "on: UserPromptSubmit\nwhen: {prompt: '*deploy*'}\nthen: {context: x}\n")

@@ -210,7 +210,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_every_text_can_be_read_on_what_is_behind_it(theme: int) -> None:
     seen = colours()[theme]
-    texts = ("fg", "soft", "accent", "pinned", "ledger", "summary", "tail", "replaced", "bad")
+    texts = ("fg", "soft", "accent", "pinned", "excerpts", "summary", "tail", "replaced", "bad")
     pairs = [*itertools.product(texts, ("bg", "card")), ("fg", "mark")]
     for text, behind in pairs:
         light, dark = sorted((luminance(seen[text]), luminance(seen[behind])), reverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -24,7 +24,6 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.memory import Quote
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -180,7 +179,8 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
     layers: tuple[Any, ...] = (
         Text("<carried_over>\nNever touch it.\n</carried_over>"),
         Text("<conversation_summary>\nIt went on.\n</conversation_summary>"),
-        Text("<recorded_facts>\na.py was read.\n</recorded_facts>"),
+        Text("<recorded_excerpts>\na.py was read.\n</recorded_excerpts>"),
+        Text("<recorded_facts>\nOf version 0.1.\n</recorded_facts>"),
         CompactedBlock("openai", {"secret": "form"}, "The gist."),
     )
     log.add(
@@ -194,14 +194,15 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
     assert [(block.layer, block.text) for block in one.after] == [
         ("pinned", layers[0].text),
         ("summary", layers[1].text),
-        ("ledger", layers[2].text),
+        ("excerpts", layers[2].text),
+        ("excerpts", layers[3].text),
         ("summary", "The gist."),
         ("tail", "2"),
     ]
     assert [block.layer for block in one.before] == ["replaced", "replaced", "replaced", "tail"]
     # What the next one replaces is again in its layers.
-    assert [block.layer for block in two.before][:4] == ["pinned", "summary", "ledger", "summary"]
-    assert [block.seq for block in two.before][:4] == [head + 1] * 4
+    assert [block.layer for block in two.before][:5] == ["pinned", "summary", "excerpts", "excerpts", "summary"]
+    assert [block.seq for block in two.before][:5] == [head + 1] * 5
     assert [block.layer for block in two.after] == ["summary"]
     assert two.seq == second
 
@@ -213,10 +214,10 @@ def test_what_a_compaction_carries_over_word_for_word_does_not_leave() -> None:
     log.end()
     pinned = log.add(TextPinned("msg_p", 1, "Never touch prices.py.", "The user has pinned: Never touch prices.py."))
     other = log.add(TextPinned("msg_q", 2, "Forgotten.", "The user has pinned: Forgotten."))
-    memory = replace(log.context.memory, requests=(Quote(begins, "Mend the cart."),))
     sent = (Text("<carried_over>\nNever touch prices.py.\nMend the cart.\n</carried_over>"), Text("Summary."))
-    carried = replace(log.context.carried(), memory=memory)
-    log.add(ContextSwapped("cmp_1", "msg_s", "manual", "Summary.", sent, log.head + 1, carried, 1000, 100))
+    log.add(
+        ContextSwapped("cmp_1", "msg_s", "manual", "Summary.", sent, log.head + 1, log.context.carried(), 1000, 100)
+    )
     [each] = inspected(log.logged).compactions
     layers = {block.seq: block.layer for block in each.before}
     assert (layers.pop(begins), layers.pop(pinned), layers.pop(other)) == ("pinned", "pinned", "replaced")

@@ -112,7 +112,7 @@ async def test_a_session_up_to_its_compaction_and_the_summary_request_think_alik
     def answer(body: Mapping[str, Any]) -> Reply:
         return Reply("# Goal\nA cart." if asks_for_summary(body) else "The cart adds prices. " * 500)
 
-    config = {"thought_level": "high", "compaction": {"prepare": False}}
+    config = {"thought_level": "high", "compaction": {"prepare": False, "wait": True}}
     env = {"ACP_AGENT_CONTEXT_WINDOW": "40000", "ACP_AGENT_MODEL": "anthropic/claude-sonnet-4-5"}
     async with stage(tmp_path, script=answer, config=config, env=env, dialect="anthropic") as it:
         while not any(asks_for_summary(call.body) for call in it.server.calls):

@@ -103,7 +103,7 @@ def test_the_installed_package_offers_compaction_to_python_code(installed_agent:
 
     offered = succeed(python, "-c", code, cwd=tmp_path)
 
-    assert offered.strip() == "('summary', 'native', 'mask', 'ledger', 'truncate')"
+    assert offered.strip() == "('summary', 'native', 'mask', 'excerpts')"
 
 
 def test_the_installed_agent_brings_the_schemas_that_editors_check_files_with(

@@ -12,12 +12,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acp_agent.config import Share
 from acp_agent.config.document import DocumentError
-from acp_agent.recipes import CompactionOptions, Known, Recipe, RecipeLibrary, Share, builtin_recipes_dir, render
+from acp_agent.recipes import CompactionOptions, Known, Recipe, RecipeLibrary, builtin_recipes_dir, render
 from acp_agent.recipes.front_matter import parse_recipe
 
 HANDLERS = {"turn_end": ["swap_context", "append_context"], "agent_stop": ["export_markdown"]}
-KNOWN = Known(HANDLERS, strategies=("summary", "mask", "ledger"), providers=("anthropic", "mine"))
+KNOWN = Known(HANDLERS, strategies=("summary", "mask", "excerpts"), providers=("anthropic", "mine"))
 HOOK = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 
@@ -35,21 +36,13 @@ def options(section: str) -> CompactionOptions:
 def test_every_key_arrives() -> None:
     assert options("""\
   strategy: summary
-  tail: 8000
-  target: 40%
-  ledger: 2000
-  requests: 4000
-  summary: 3000
+  size: 40%
   sections: ["## Goal", Open   work]
   verify: mend
   model: anthropic/claude-haiku-4-5
 """) == CompactionOptions(
         strategy="summary",
-        tail=8000,
-        target=0.4,
-        ledger=2000,
-        requests=4000,
-        summary=3000,
+        size=Share(0.4),
         sections=("Goal", "Open work"),
         verify="mend",
         model="anthropic/claude-haiku-4-5",
@@ -67,39 +60,17 @@ def test_a_recipe_that_says_nothing_of_compaction_has_no_options(matter: str) ->
     assert parse(matter).compaction is None
 
 
-@pytest.mark.parametrize("key", ["ledger", "requests", "tail"])
-def test_nothing_at_all_is_a_budget_too(key: str) -> None:
-    assert getattr(options(f"  {key}: 0"), key) == 0
-
-
 def test_no_sections_and_sections_not_said_are_told_apart() -> None:
     assert options("  sections: []").sections == ()
-    assert options("  ledger: 0").sections is None
-
-
-@pytest.mark.parametrize(("written", "tail"), [("20%", Share(0.2)), ("12.5 %", Share(0.125)), ("0%", Share(0.0))])
-def test_a_tail_may_be_a_percentage_of_the_window(written: str, tail: Share) -> None:
-    assert options(f"  tail: {written}").tail == tail
-
-
-@given(st.integers(0, 900), st.integers(0, 2_000_000))
-def test_a_percentage_becomes_tokens_of_the_window_rounded_down(tenths: int, window: int) -> None:
-    tokens = options(f"  tail: {tenths / 10}%").tail_tokens(window)
-    assert tokens is not None
-    assert abs(tokens - tenths * window / 1000) <= 1
-    assert tokens <= window
-
-
-def test_tokens_stay_tokens_whatever_the_window_is() -> None:
-    assert CompactionOptions(tail=500).tail_tokens(1_000_000) == 500
-    assert CompactionOptions().tail_tokens(1_000_000) is None
+    assert options("  size: 20%").sections is None
 
 
 @pytest.mark.parametrize(
-    ("written", "target"), [("40%", 0.4), ("0.4", 0.4), ("5%", 0.05), ("90%", 0.9), ("0.05", 0.05)]
+    ("written", "size"),
+    [("20%", Share(0.2)), ("12.5 %", Share(0.125)), ("0.4", Share(0.4)), ("1000", 1_000), ("1000000", 1_000_000)],
 )
-def test_a_target_is_a_percentage_or_a_share(written: str, target: float) -> None:
-    assert options(f"  target: {written}").target == target
+def test_a_size_is_a_share_of_the_window_or_tokens(written: str, size: int | Share) -> None:
+    assert options(f"  size: {written}").size == size
 
 
 @pytest.mark.parametrize("verify", ["off", "mark", "mend", "reject"])
@@ -108,37 +79,19 @@ def test_what_to_do_about_doubtful_words_is_one_of_four_and_off_needs_no_quotes(
     assert options(f"  verify: '{verify}'").verify == verify
 
 
-TAIL = "should be a number of tokens from 0 to 1000000, or a percentage of the window up to 90%, such as 20%"
-TARGET = "should be a percentage of the window from 5% to 90%, such as 50%"
+SIZE = "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000"
 
 
 @pytest.mark.parametrize(
     ("section", "key", "words"),
     [
         ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
-        ("strategy: zebra", "strategy", "known are: ledger, mask, summary"),
+        ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
         ("model: antropic/small", "model", "did you mean `anthropic`?"),
         ("model: zzz/small", "model", "there is no provider 'zzz' (others go under `providers` in config.yaml)"),
         ("strategy: ''", "strategy", "should have at least 1 character"),
         ("strategy: [mask]", "strategy", "should be a valid string"),
-        ("tail: -1", "tail", TAIL),
-        ("tail: 0.2", "tail", TAIL),
-        ("tail: yes", "tail", TAIL),
-        ("tail: 95%", "tail", TAIL),
-        ("tail: twenty%", "tail", TAIL),
-        ("tail: 9999999", "tail", TAIL),
-        ("tail: [5]", "tail", TAIL),
-        ("target: 4%", "target", TARGET),
-        ("target: 100%", "target", TARGET),
-        ("target: 50", "target", TARGET),
-        ("target: half", "target", TARGET),
-        ("target: .nan", "target", TARGET),
-        ("target: yes", "target", TARGET),
-        ("ledger: -5", "ledger", "should be greater than or equal to 0, not -5"),
-        ("ledger: some", "ledger", "should be a valid integer"),
-        ("requests: 1.5", "requests", "should be a valid integer"),
-        ("requests: 9999999", "requests", "should be less than or equal to 1000000"),
-        ("summary: 0", "summary", "should be greater than 0"),
+        *((f"size: {size}", "size", SIZE) for size in ("1%", "91%", "0.01", "1.0", "999", "1000001", "yes", "[5]")),
         ("sections: Goal", "sections", "should be a list, such as [one, two]"),
         ("sections: [Goal, 5]", "sections.1", "should be a valid string"),
         ("sections: ['## ']", "sections.0", "should be the text of a heading"),
@@ -146,9 +99,8 @@ TARGET = "should be a percentage of the window from 5% to 90%, such as 50%"
         ("verify: maybe", "verify", "should be 'off', 'mark', 'mend' or 'reject'"),
         ("verify: on", "verify", "should be 'off', 'mark', 'mend' or 'reject'"),
         ("model: haiku", "model", "should be provider/model"),
-        ("tails: 5", "tails", "unknown key; did you mean `tail`?"),
-        ("tail: 60%\n  target: 50%", "tail", "should be less than `target`, which is 50%"),
-        ("tail: 50%\n  target: 0.5", "tail", "should be less than `target`, which is 50%"),
+        ("sizes: 5", "sizes", "unknown key; did you mean `size`?"),
+        ("tails: 5", "tails", "unknown key; known here: strategy, size, sections, verify, model"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_in_the_file(section: str, key: str, words: str) -> None:
@@ -158,7 +110,7 @@ def test_a_mistake_is_named_with_its_line_in_the_file(section: str, key: str, wo
     assert (caught.value.line, caught.value.key) == (5, f"compaction.{key}")
 
 
-@pytest.mark.parametrize("section", ["compaction: {}", "compaction: {tail: 5}"])
+@pytest.mark.parametrize("section", ["compaction: {}", "compaction: {size: 20%}", "compaction: {tail: 5}"])
 @pytest.mark.parametrize(
     "hooks",
     [
@@ -171,6 +123,30 @@ def test_only_a_recipe_that_compacts_may_say_how(hooks: str, section: str) -> No
     with pytest.raises(DocumentError, match=r"add the hook `turn_end: \{handler: swap_context\}`") as caught:
         parse(f"{hooks}\n{section}")
     assert (caught.value.line, caught.value.key) == (3, "compaction")
+
+
+def test_keys_of_earlier_versions_are_ignored_with_one_notice_that_names_file_lines_and_the_new_key() -> None:
+    keys = ("tail: 10%", "target: nonsense", "ledger: -1", "requests: 0", "summary: 300", "strategy: truncate")
+    recipe = parse(f"{HOOK}compaction:\n" + "".join(f"  {key}\n" for key in keys))
+    assert recipe.compaction == CompactionOptions(strategy="excerpts")
+    assert recipe.notice == (
+        "/r/note.md: `compaction.tail` (line 5), `compaction.target` (line 6), `compaction.ledger` (line 7), "
+        "`compaction.requests` (line 8) and `compaction.summary` (line 9) are no longer used: `compaction.size` says "
+        "how much the new context may take. `compaction.strategy: truncate` (line 10) means `strategy: excerpts` now."
+    )
+
+
+def test_a_recipe_of_this_version_has_no_notice() -> None:
+    assert parse(f"{HOOK}compaction: {{size: 20%, strategy: excerpts}}").notice == ""
+
+
+def test_a_library_has_the_notices_of_the_recipes_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "old.md").write_text(f"---\n{HOOK}compaction: {{tail: 5}}\n---\nx")
+    (tmp_path / "wrong.md").write_text(f"---\n{HOOK}compaction: {{tail: 5, size: 5}}\n---\nx")
+    library = RecipeLibrary.discover(tmp_path, None, None, HANDLERS)
+    [notice] = library.notices
+    assert notice.startswith(f"{tmp_path / 'old.md'}: `compaction.tail` (line 4) is no longer used")
+    assert len(library.errors) == 1
 
 
 def test_a_section_that_is_no_mapping_is_a_mistake() -> None:
@@ -195,12 +171,8 @@ def test_a_library_checks_strategies_and_names_the_file(tmp_path: Path) -> None:
 
 
 GOOD: dict[str, st.SearchStrategy[Any]] = {
-    "strategy": st.sampled_from(["summary", "mask", "ledger"]),
-    "tail": st.integers(0, 1_000_000) | st.integers(0, 40).map(lambda percent: f"{percent}%"),
-    "target": st.integers(41, 90).map(lambda percent: f"{percent}%") | st.floats(0.41, 0.9),
-    "ledger": st.integers(0, 1_000_000),
-    "requests": st.integers(0, 1_000_000),
-    "summary": st.integers(1, 1_000_000),
+    "strategy": st.sampled_from(["summary", "mask", "excerpts"]),
+    "size": st.integers(1_000, 1_000_000) | st.integers(2, 90).map(lambda percent: f"{percent}%"),
     "sections": st.lists(st.sampled_from(["Goal", "Files", "Open work"]), unique=True),
     "verify": st.sampled_from(["off", "mark", "mend", "reject"]),
     "model": st.sampled_from(["anthropic/b", "mine/d/e"]),
@@ -215,8 +187,7 @@ def test_every_key_is_independent_of_the_others(said: dict[str, Any]) -> None:
         if key not in said:
             assert value is None
         elif str(said[key]).endswith("%"):
-            share = value if key == "target" else value["of_window"]
-            assert share == float(said[key].rstrip("%")) / 100
+            assert value["of_window"] == float(said[key].rstrip("%")) / 100
         else:
             assert value == (tuple(said[key]) if key == "sections" else said[key])
 

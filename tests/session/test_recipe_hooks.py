@@ -49,7 +49,7 @@ async def test_a_summary_that_waits_takes_no_part_in_a_turn_that_the_user_ended(
     async with desk(tmp_path, summary) as it:
         await it.filled()
         # With so little in use, what waits is not taken when the next turn opens.
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(100, 5)))
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(5_000, 5)))
         hold.set()
         await it.ready()
         read = ToolCall("read", {"path": str(tmp_path / "a.txt")})

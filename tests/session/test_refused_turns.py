@@ -20,7 +20,7 @@ SUMMARY = "# Goal\nA cart."
 WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 FULL = 14_400
 """Tokens with which the next turn waits for a compaction."""
-AT_ONCE: Mapping[str, Any] = {"compaction": {"prepare": False}}
+AT_ONCE: Mapping[str, Any] = {"compaction": {"prepare": False, "wait": True}}
 
 
 def used(it: Stage) -> list[int]:

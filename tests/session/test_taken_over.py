@@ -107,7 +107,8 @@ async def test_a_model_that_is_switched_to_during_a_compaction_gets_its_own_requ
         Reply("Two."),
     ]
     window: dict[str, str | None] = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
-    async with stage(tmp_path, *script, env=window, editor=ZED_BETA, dialect="anthropic") as it:
+    wait = {"compaction": {"wait": True}}
+    async with stage(tmp_path, *script, env=window, config=wait, editor=ZED_BETA, dialect="anthropic") as it:
         await it.prompt("One?")
         second = await it.agent.start_prompt(it.session, "Two?")
         await it.update("compaction_summary_chunk")

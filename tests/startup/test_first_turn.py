@@ -63,7 +63,7 @@ async def test_up_to_the_first_request_to_the_model_the_loop_loads_nothing_but_t
 # What is being loaded while the prompt waits, for ever: to read it, to answer it, to ask the model.
 PARTS = {
     "the params of a prompt": ("pydantic.main", FILE),
-    "compaction": ("acp_agent.session.compaction", TEXT),
+    "compaction": ("acp_agent.session.compact.control", TEXT),
     "hooks": ("acp_agent.session.hooking", TEXT),
     "the tools": ("pydantic.main", TEXT),
     "an adapter": ("acp_agent.llm.anthropic", TEXT),

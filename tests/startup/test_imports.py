@@ -141,9 +141,9 @@ async def test_a_new_session_is_answered_before_what_compacts_is_loaded(tmp_path
         loaded = modules(agent.stderr)
         assert "acp_agent.session.host" in loaded
         assert not loaded & {
-            "acp_agent.session.compaction",
+            "acp_agent.session.compact.control",
             "acp_agent.compaction.service",
-            "acp_agent.compaction.ledger",
+            "acp_agent.compaction.excerpts",
         }
 
 

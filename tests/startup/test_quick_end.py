@@ -71,10 +71,8 @@ async def test_what_is_loaded_while_the_agent_ends_is_given_up_without_a_word(
 
     async def talk(agent: AgentProcess, end: Callable[[], Awaitable[None]]) -> None:
         session = await agent.new_session(tmp_path)
-        if module == STRATEGIES:
-            await agent.prompt(session, "Hello", PATIENCE)
         if module in (STRATEGIES, "openai"):
-            await agent.start_prompt(session, "/compact" if module == STRATEGIES else "Hello")
+            await agent.start_prompt(session, "Hello")
         await begun(slow)
         await end()
         await agent.wait_exit()

@@ -59,11 +59,6 @@ def asks_for_summary(body: Mapping[str, Any]) -> bool:
     return RECIPE_TEXT in texts(body)[-1]
 
 
-def asks_for_part(body: Mapping[str, Any]) -> bool:
-    """Whether it asks for the summary of a part of a conversation that is too long for one request."""
-    return asks_for_summary(body) and "# Part " in texts(body)[-1]
-
-
 def check_legal(body: Mapping[str, Any]) -> None:
     """What every provider demands of a history."""
     said = [piece for piece in pieces(body) if piece.role != "thinking"]

@@ -58,7 +58,7 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.memory import CommandFact, ErrorFact, FileFact, Ledger, Memory, Pin, Quote
+from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -98,23 +98,7 @@ _CARRIED = Carried(
     grants=("edit", "execute:make"),
     cost=0.25,
     turn_from=3,
-    memory=Memory(
-        pins=(Pin(2, "prices are cents"),),
-        next_pin=4,
-        rules=(Quote(3, "Never edit main."),),
-        rules_elsewhere=(5, 9),
-        requests=(Quote(3, "Fix the total."),),
-        ledger=Ledger(
-            files=(FileFact("/shop/cart.py", "edited", (1, 40), "9f86d0", 6, stale=True, gone=True),),
-            commands=(CommandFact("pytest -q", 1, True, "2 failed", 8, stale=True, failed=True),),
-            errors=(ErrorFact("pytest -q", "AssertionError", 8),),
-            urls=("https://example.org/prices",),
-            branch="fix-total",
-            head="e3b0c4",
-            through=8,
-        ),
-        language="German",
-    ),
+    memory=Memory(pins=(Pin(2, "prices are cents"),), next_pin=4, rules=(Quote(3, "Never edit main."),)),
     auto_compaction=False,
     title_by="user",
 )

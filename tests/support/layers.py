@@ -16,7 +16,7 @@ from typing import Any
 from support.compactions import is_summary_request, messages, said
 from support.models import Reply
 
-NAMES = ("carried_over", "conversation_summary", "recorded_facts")
+NAMES = ("carried_over", "conversation_summary", "recorded_excerpts")
 _LAYER = re.compile(rf"<({'|'.join(NAMES)})>\n(.*)\n</\1>", re.DOTALL)
 
 

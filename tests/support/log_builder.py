@@ -41,7 +41,6 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.memory import Quote
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Message,
@@ -144,7 +143,7 @@ class LogBuilder:
     def swap(
         self, keep_from: int | None = None, summary: str = "So far so good.", rewrite: Collection[int] = ()
     ) -> int:
-        """A compaction; it remembers what the user said in the messages that leave.
+        """A compaction.
 
         :param keep_from: one of `cuts()`; behind all messages where it is left out.
         :param rewrite: seqs of messages that stay, but shortened.
@@ -156,14 +155,6 @@ class LogBuilder:
             for entry in before.entries
             if entry.seq == before.turn_from and entry.seq < cut and isinstance(entry.message, UserMessage)
         )
-        said = (
-            Quote(entry.seq, part.text)
-            for entry in before.entries
-            if entry.seq < cut and not entry.summary and not entry.note and isinstance(entry.message, UserMessage)
-            for part in entry.message.parts
-            if isinstance(part, Text)
-        )
-        memory = replace(before.memory, requests=(*before.memory.requests, *said))
         return self.add(
             ContextSwapped(
                 compaction_id=self._id("compaction"),
@@ -172,7 +163,7 @@ class LogBuilder:
                 summary=summary,
                 sent=(Text(f"History: {summary}"),),
                 keep_from=cut,
-                carried=replace(before.carried(), memory=memory),
+                carried=before.carried(),
                 tokens_before=1000,
                 tokens_after=100,
                 pinned=pinned,

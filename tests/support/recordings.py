@@ -77,25 +77,6 @@ def as_chat(steps: Sequence[Step]) -> dict[str, Any]:
     return {"info": {"exit_status": "Submitted"}, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"}
 
 
-def as_history(steps: Sequence[Step]) -> dict[str, Any]:
-    """As SWE-agent has it."""
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You are careful.", "message_type": "system_prompt"}]
-    history.append({"role": "user", "content": "An example.", "is_demo": True, "message_type": "demonstration"})
-    for kind, value in steps:
-        match kind:
-            case "user" | "assistant":
-                history.append({"role": kind, "content": value, "message_type": "observation"})
-            case "call":
-                function = {"name": value[1], "arguments": json.dumps(value[2])}
-                call = {"id": value[0], "type": "function", "function": function}
-                action = {"role": "assistant", "content": "", "thought": "", "action": "x", "tool_calls": [call]}
-                history.append({**action, "message_type": "action"})
-            case _:
-                text = [{"type": "text", "text": value[1]}]
-                history.append({"role": "tool", "content": text, "tool_call_ids": [value[0]]})
-    return {"environment": "main", "trajectory": [], "history": history, "info": {}}
-
-
 def as_claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
     """The lines of a session of Claude Code."""
     lines: list[dict[str, Any]] = [

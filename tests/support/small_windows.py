@@ -11,7 +11,7 @@ from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, Me
 from acp_agent.errors import AgentError, ModelError
 from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, NativeCompaction, TextDelta
 
-STRATEGIES = ("summary", "native", "mask", "truncate", "ledger")
+STRATEGIES = ("summary", "native", "mask", "excerpts")
 SHORT = "# Goal\nA cart."
 
 

@@ -14,9 +14,9 @@ from support.stage import Stage, stage
 
 MODEL = f"anthropic/{MODELS['anthropic']}"
 WINDOW = 20_000
-FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 100}
+FILES = {"old.txt": "An old line of the shop.\n" * 800, "new.txt": "A new line of the shop.\n" * 60}
 READS = [Reply(tool_calls=[ToolCall("read", {"path": name})]) for name in FILES]
-"""Two files of 5,000 and 600 tokens; the tail holds 4,000."""
+"""Two files of 5,000 and 400 tokens; by hand, the tail holds 500."""
 HISTORY = [READS[0], Reply("Read the old one."), READS[1], Reply("Read the new one.")]
 RECIPE = """\
 ---

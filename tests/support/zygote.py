@@ -42,7 +42,7 @@ PRELOADED = (
     "acp_agent.recipes.compaction_section",
     "acp_agent.recipes.front_matter",
     "acp_agent.recipes.hooks_section",
-    "acp_agent.session.compaction",
+    "acp_agent.session.compact.control",
     "acp_agent.session.hooking",
     "acp_agent.tools.ask_user",
     "acp_agent.tools.edit",

@@ -61,6 +61,10 @@ def check_config(env: Mapping[str, str], cwd: Path | None) -> tuple[Settings | N
     found += [
         Finding("warn", "config", f"A hook is left out: {fault.text}", "Mend it.") for fault in settings.hook_faults
     ]
+    found += [
+        Finding("warn", "config", notice, "Correct the file, and this is not told again.")
+        for notice in settings.notices
+    ]
     return settings, found
 
 

@@ -3,7 +3,7 @@
 (() => {
   const LIMIT = 200, LONG = 4000, SHOWN_RESULTS = 100;
   const LAYERS = {
-    pinned: "carried over word for word", ledger: "facts that code collected", summary: "what was written of the rest",
+    pinned: "carried over word for word", excerpts: "lines of the rest, chosen by code", summary: "what was written of the rest",
     tail: "stays as it is", replaced: "leaves the context",
     fixed: "system prompt and tools, and what the estimates of the parts miss",
   };

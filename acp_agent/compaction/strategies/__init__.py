@@ -7,33 +7,29 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import cast
 
-from acp_agent.compaction.strategies.chunked import ChunkedStrategy
-from acp_agent.compaction.strategies.deterministic import LedgerStrategy, MaskStrategy, TruncateStrategy
+from acp_agent.compaction.strategies.excerpts import ExcerptsStrategy
+from acp_agent.compaction.strategies.mask import MaskStrategy
 from acp_agent.compaction.strategies.native import NativeStrategy
 from acp_agent.compaction.strategies.summary import SummaryStrategy
 from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
 
-_BUILT_IN: tuple[Strategy, ...] = (
-    SummaryStrategy(),
-    ChunkedStrategy(),
-    NativeStrategy(),
-    MaskStrategy(),
-    LedgerStrategy(),
-    TruncateStrategy(),
-)
+_BUILT_IN: tuple[Strategy, ...] = (SummaryStrategy(), NativeStrategy(), MaskStrategy(), ExcerptsStrategy())
 
 _log = logging.getLogger(__name__)
 
 
 def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
-    """Strategies by their names; of two with one name the later one counts."""
+    """Return strategies by their names; of two with one name the later one counts."""
     return {strategy.name: strategy for strategy in strategies}
 
 
 @cache
 def installed_strategies() -> dict[str, Strategy]:
-    """All strategies by name. A package's strategy that cannot be loaded is logged and left out; a built-in name is
-    not given away, since the last steps of the ladder rest on it."""
+    """Return all strategies by name.
+
+    A package's strategy that cannot be loaded is logged and left out. A built-in name is not given away, since the
+    last step of the ladder rests on it.
+    """
     from importlib.metadata import entry_points
 
     found = by_name(_BUILT_IN)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.framing import frame, is_made_afresh
+from acp_agent.compaction.frame import frame_summary, layer_of
 from acp_agent.compaction.strategies.summary import SummaryStrategy
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.compaction.verifying import verify
+from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import Message, UserMessage
 from acp_agent.errors import CompactionError
 
@@ -53,7 +53,7 @@ class NativeStrategy:
             if summary is None:
                 return None
             draft = replace(summary, cut=cut)
-        [portable] = frame("", draft.summary, "", recall=task.state.recall)
+        [portable] = frame_summary(draft.summary, recall=task.state.recall)
         return replace(draft, body=(replace(compacted.block, text=portable.text),))
 
 
@@ -65,7 +65,7 @@ def _compactable(cut: Cut) -> tuple[Message, ...]:
     for entry in cut.summarised:
         message = entry.message
         if entry.summary and isinstance(message, UserMessage):
-            parts = tuple(part for part in message.parts if not is_made_afresh(part))
+            parts = tuple(part for part in message.parts if layer_of(part) == "summary")
             if parts:
                 messages.append(replace(message, parts=parts))
         elif not entry.note and entry.seq not in stays:

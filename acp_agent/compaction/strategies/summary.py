@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acp_agent.compaction.estimate import estimate_message
-from acp_agent.compaction.framing import summary_request
+from anyio import to_thread
+
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
+from acp_agent.compaction.frame import layer_of, summary_request
+from acp_agent.compaction.layers import fill, planned_cut, unanswered
+from acp_agent.compaction.room import check_worth
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.compaction.verifying import verify
+from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Message,
@@ -25,6 +29,11 @@ from acp_agent.errors import CompactionError, SummaryOverflowError
 from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
+EXPECTED_SUMMARY = 1_500
+"""Tokens of a summary, about, where there is room for it."""
+SUMMARY_SHARE = 0.4
+"""Of the size, for a summary where there is little room."""
+WORDS_PER_TOKEN = 0.6
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
 
@@ -37,8 +46,7 @@ class SummaryStrategy:
     async def draft(self, task: Task) -> Draft | None:
         """Ask the model.
 
-        :raises SummaryOverflowError: the conversation does not fit the model that is asked.
-        :raises CompactionError: the summary is empty, was cut off, refused or rejected.
+        :raises CompactionError: the summary is empty, was cut off, refused or rejected, or would not be worth it.
         :raises ModelError: the model could not be asked.
         """
         cut = task.cut()
@@ -46,29 +54,65 @@ class SummaryStrategy:
             return None
         if task.policy.written is not None:
             return Draft(cut, task.policy.written)
+        await to_thread.run_sync(check_worth, task.state, task.policy, cut, abandon_on_cancel=True)
         first_kept = cut.kept[0].message if cut.kept else None
-        text = summary_request(task.policy.prompt, first_kept, cut.summarised)
+        text = summary_request(_with_bound(task), first_kept, cut.summarised)
         asked = UserMessage(new_id("msg"), (text,))
-        dialogue = _Dialogue(task, (*task.state.request.messages, asked), estimate_message(asked))
+        dialogue = await to_thread.run_sync(_Dialogue, task, asked, abandon_on_cancel=True)
         verified = await verify(task.state, task.policy, dialogue.ask, dialogue.mend)
         return Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
+
+
+def _with_bound(task: Task) -> str:
+    """Return the prompt, with a bound of words where there is less room than a summary takes otherwise."""
+    room = int(task.size * SUMMARY_SHARE)
+    if room >= EXPECTED_SUMMARY:
+        return task.policy.prompt
+    words = max(50, int(room * WORDS_PER_TOKEN) // 50 * 50)
+    return f"{task.policy.prompt}\n\nThere is little room: the summary has at most {words} words."
+
+
+def _shortened(task: Task, room: int) -> tuple[Message, ...]:
+    """Return a conversation that is too large for the model that is to summarise it, as excerpts of it with the newest
+    messages and the summary that it begins with.
+
+    :param room: tokens, estimated, for the messages.
+    """
+    state = task.state
+    beside = estimate_messages(entry.message for entry in unanswered(state))
+    cut = planned_cut(state, room - beside, leave_tail=False)
+    if cut is None or room <= beside:
+        raise SummaryOverflowError(
+            f"The prompt that is being worked on (about {beside:,} tokens) does not fit the window of the model that "
+            "is to summarise the conversation.",
+            "The history is unchanged.",
+        )
+    earlier = tuple(
+        part
+        for entry in state.entries
+        if entry.summary and isinstance(entry.message, UserMessage)
+        for part in entry.message.parts
+        if layer_of(part) == "summary"
+    )
+    layers = fill(state, cut, room - beside, body=earlier, index=task.index)
+    stays = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
+    return (UserMessage(new_id("msg"), layers.parts), *stays)
 
 
 class _Dialogue:
     """The summary request, and what has to be said after it."""
 
-    def __init__(self, task: Task, messages: tuple[Message, ...], added_tokens: int) -> None:
+    def __init__(self, task: Task, asked: UserMessage) -> None:
         self._task = task
-        self._messages = messages
-        state = task.state
-        used = state.budget.used + round(added_tokens * max(1.0, state.calibration))
-        if used > task.window:
-            size = "" if state.guessed and task.writer is None else f" ({task.window:,})"
-            raise SummaryOverflowError(
-                f"The conversation (about {used:,} tokens) does not fit the window of the model that is to summarise "
-                f"it{size}, so it cannot be summarised in one piece.",
-                "The history is unchanged.",
-            )
+        state, rate = task.state, max(1.0, task.state.calibration)
+        used = state.budget.used + round(estimate_message(asked) * rate)
+        self._messages: tuple[Message, ...] = (*state.request.messages, asked)
+        most = replace(state.budget, window=task.window).limit
+        if used > most:
+            prefix = estimate_prefix(state.request.system, state.request.tools) + estimate_message(asked)
+            shorter = _shortened(task, int(most / rate) - prefix)
+            self._messages = (*shorter, asked)
+            used = round((prefix + estimate_messages(shorter)) * rate)
         limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
             # Thoughts count as output as well; and where they are given a share of it, another bound would be another

@@ -1,0 +1,213 @@
+"""From a strategy's draft to the conversation as it goes on, and whether it may be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acp_agent.compaction.cuts import Cut
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix, estimate_text
+from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.frame import layer_of
+from acp_agent.compaction.layers import Layers, fill, replaced_tokens, unanswered
+from acp_agent.compaction.masking import fewer_images
+from acp_agent.compaction.room import masked_target, no_room
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.strategy import Draft
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.events import Receipt, Rewritten
+from acp_agent.conversation.messages import AssistantMessage, ToolCall, UserMessage, new_id
+from acp_agent.errors import CompactionError
+
+LEAST_GAIN = 0.05
+"""Of the window: an automatic compaction that gains less is not worth the provider's cache, which it breaks."""
+
+
+def accepted(
+    state: ConversationState,
+    policy: CompactionPolicy,
+    draft: Draft,
+    strategy: str,
+    size: int,
+    index: ExcerptIndex | None,
+) -> CompactedState | None:
+    """Return the compacted conversation; None where too little would be gained by masking.
+
+    :param size: see `size_of`.
+    :raises CompactionError: the draft may not be used; says why.
+    """
+    if draft.cut is None:
+        return _rewritten(state, policy, draft, strategy)
+    layers = fill(state, draft.cut, size, summary=draft.summary if draft.told else "", body=draft.body, index=index)
+    result = _swapped(state, policy, draft, strategy, layers, size)
+    budget, after = state.budget, result.tokens_after
+    if not layers.parts:
+        raise CompactionError("There is nothing in it that could be kept in a shorter form.", "Nothing was changed.")
+    replaced = replaced_tokens(draft.cut)
+    # Where the request has to fit, it may be the prompt that is being worked on that gives way.
+    if layers.tokens >= replaced and (draft.told or not policy.must_fit):
+        what = "summary" if draft.told else "new context"
+        raise CompactionError(
+            f"The {what} (about {layers.tokens:,} tokens with what is carried over) would not be smaller than what it "
+            f"replaces (about {replaced:,} tokens), so it was not used.",
+            "The history is unchanged; compact when more has been said.",
+        )
+    if policy.must_fit and after > budget.most:
+        raise no_room(state, after, budget.most)
+    if not policy.by_hand and draft.told and estimate_text(draft.summary) > size:
+        raise CompactionError(
+            f"The summary (about {estimate_text(draft.summary):,} tokens) is longer than the new context may be "
+            f"({size:,}), so it was not used.",
+            "The history is unchanged.",
+        )
+    # Where the request may be sent as it is, the gain has to be worth the provider's cache, or an answer.
+    must = policy.must_fit and (budget.used > budget.limit or policy.limits.exceeded(state.request.messages))
+    least = budget.least_answer if policy.must_fit else budget.window * LEAST_GAIN
+    if not (must or policy.by_hand or budget.used - after >= least or _relieved(state, policy, result)):
+        raise CompactionError(
+            f"Too little would be gained: the context would still take {after:,} of {budget.used:,} tokens.",
+            "The history is unchanged.",
+        )
+    return result
+
+
+def renewed(
+    result: CompactedState, state: ConversationState, policy: CompactionPolicy, size: int, index: ExcerptIndex | None
+) -> CompactedState:
+    """Return a result that was prepared, for the conversation as it is now: what was said since stays behind it, and
+    takes the room of excerpts.
+
+    :raises CompactionError: it may not be used any more; says why.
+    """
+    if not result.sent:  # nothing left, and what was shortened may stay so
+        return result
+    left = tuple(entry for entry in state.entries if entry.summary or entry.seq <= result.boundary)
+    kept = tuple(entry for entry in state.entries if not entry.summary and entry.seq > result.boundary)
+    body = tuple(part for part in result.sent if layer_of(part) == "summary")
+    receipt = result.receipt
+    draft = Draft(
+        Cut(left, result.pinned, kept),
+        result.summary,
+        told=bool(body),
+        body=body,
+        rewritten=result.rewritten,
+        unverified=receipt.unverified,
+        missing=receipt.missing,
+        notes=receipt.notes,
+    )
+    again = accepted(state, policy, draft, result.strategy, size, index)
+    assert again is not None
+    spent = replace(again.receipt, requests=receipt.requests, cached=receipt.cached)
+    return replace(again, receipt=spent, usage=result.usage)
+
+
+def _swapped(
+    state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str, layers: Layers, size: int
+) -> CompactedState:
+    """Return the conversation with these layers in the place of what leaves."""
+    assert draft.cut is not None
+    cut, recall = draft.cut, state.recall
+    stays = (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in cut.pinned), *cut.kept)
+    rewritten = list(draft.rewritten)
+
+    def shorten(among: set[int], room: int) -> None:
+        """Have these take no more than so many tokens together."""
+        entries = tuple(entry for entry in apply_rewrites(stays, rewritten) if entry.seq in among)
+        rewritten.extend(fit(entries, max(0, room), state.turn_from, recall_hint=recall))
+
+    def tokens(among: set[int]) -> int:
+        return estimate_messages(entry.message for entry in apply_rewrites(stays, rewritten) if entry.seq in among)
+
+    if policy.limits.exceeded([entry.message for entry in stays]):
+        rewritten.extend(fewer_images(apply_rewrites(stays, rewritten), policy, recall=recall))
+    beside = {entry.seq for entry in unanswered(state)}
+    tail = {entry.seq for entry in stays} - beside
+    if (over := layers.tokens + tokens(tail) - size) > 0:  # the summary is paid for; the tail can be read again
+        shorten(tail, tokens(tail) - over)
+    prefix = estimate_prefix(state.request.system, state.request.tools)
+    rate = max(1.0, state.calibration)
+    others = prefix + layers.tokens + tokens(tail)
+    if policy.must_fit and (others + tokens(beside)) * rate > state.budget.limit:
+        shorten(beside, int(state.budget.roomy / rate) - others)
+    boundary = cut.summarised[-1].seq
+    summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
+    entries = (summary, *apply_rewrites(stays, rewritten))
+    result = _result(state, draft, strategy, entries, tuple(rewritten))
+    return replace(result, sent=layers.parts, boundary=boundary, pinned=cut.pinned)
+
+
+def _rewritten(
+    state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str
+) -> CompactedState | None:
+    """Return the conversation with messages in a shorter form, where that is enough."""
+    entries = apply_rewrites(state.entries, draft.rewritten)
+    result = _result(state, draft, strategy, entries, draft.rewritten)
+    after = result.tokens_after
+    if policy.must_fit and strategy != "mask" and after > state.budget.most:
+        raise no_room(state, after, state.budget.most)
+    relieved = _relieved(state, policy, result)
+    enough = estimate_messages(entry.message for entry in entries) <= masked_target(state)
+    if policy.must_fit:
+        must = state.budget.used > state.budget.limit or state.budget.used - after >= state.budget.least_answer
+        return result if (enough if strategy == "mask" else must) and after <= state.budget.most else None
+    good = policy.by_hand or enough or (relieved and after <= state.budget.usable)
+    return result if good and (after < state.budget.used or relieved) else None
+
+
+def _relieved(state: ConversationState, policy: CompactionPolicy, result: CompactedState) -> bool:
+    """Return whether there were too many images or bytes, and are not any more."""
+    limits = policy.limits
+    return limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
+
+
+def _result(
+    state: ConversationState, draft: Draft, strategy: str, entries: tuple[Entry, ...], rewrites: tuple[Rewrite, ...]
+) -> CompactedState:
+    rewritten = tuple({each.seq: Rewritten(each.seq, each.message) for each in rewrites}.values())
+    prefix = estimate_prefix(state.request.system, state.request.tools)
+    after = prefix + sum(estimate_message(entry.message) for entry in entries)
+    pinned = draft.cut.pinned if draft.cut else ()
+    kept = len(draft.cut.kept) if draft.cut else len(state.entries)
+    return CompactedState(
+        entries=entries,
+        strategy=strategy,
+        summary=draft.summary,
+        sent=(),
+        boundary=0,
+        pinned=(),
+        rewritten=rewritten,
+        memory=state.memory,
+        files=_still_seen(state, draft, rewritten),
+        tokens_before=state.budget.used,
+        tokens_after=round(after * state.calibration),
+        receipt=Receipt(
+            summarised=len(draft.summarised) - len(pinned),
+            kept=kept + len(pinned) - len(rewritten),
+            rewritten=len(rewritten),
+            unverified=draft.unverified,
+            missing=draft.missing,
+            notes=draft.notes,
+        ),
+        source=state.originals,
+    )
+
+
+def _still_seen(state: ConversationState, draft: Draft, rewritten: tuple[Rewritten, ...]) -> dict[str, str | None]:
+    """Return the file versions that the model still sees: those of which a result stays as it was."""
+    gone = {rewrite.seq for rewrite in rewritten} | {entry.seq for entry in draft.summarised}
+    paths: dict[str, str] = {}
+    seen: dict[str, bool] = {}
+    for entry in state.entries:
+        message = entry.message
+        if isinstance(message, AssistantMessage):
+            paths |= {call.id: _path(call, state.workspace.cwd) for call in message.tool_calls}
+        elif not isinstance(message, UserMessage):
+            seen[paths.get(message.call_id, "")] = entry.seq not in gone
+    return {path: digest for path, digest in state.files.items() if seen.get(path, draft.cut is None)}
+
+
+def _path(call: ToolCall, cwd: str) -> str:
+    path = call.arguments.get("path")
+    if not isinstance(path, str):
+        return ""
+    return path if path.startswith("/") else f"{cwd}/{path}"

@@ -1,0 +1,298 @@
+"""Excerpts of a conversation: the lines that are most worth keeping, word for word, for a given room.
+
+Budgeted maximum coverage (Lin and Bilmes 2010, 2011): a line is worth the facts and words in it that no chosen line
+holds yet, divided by its length. The best line is taken, the values are updated, and so on until the room is used
+up; values are recomputed lazily (Minoux 1978).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from threading import Lock
+
+from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
+from acp_agent.compaction.facts import RUNS, facts_of_run
+from acp_agent.compaction.passages import Voice, passages, units
+from acp_agent.conversation.entries import Entry
+from acp_agent.frozen import frozen
+
+UNIT_OVERHEAD = 20
+"""Characters that a line counts as longer than it is: many short ones say less than a few long ones."""
+WORD = 0.4
+"""Weight of a plain word that the user or the model said."""
+SHOWN = 0.1
+"""Weight of a fact or word that stands in results and files alone. One in fifty such facts is written again by the
+model, of those that the user or the model wrote once one in five."""
+SAID_AGAIN = 3.0
+"""A fact that the user or the model said n times weighs log(1 + 3n): of those said once a fifth is written again, of
+those said five times three fifths."""
+HALVED_AFTER = 30
+"""Messages after which a fact that is not mentioned again weighs half."""
+REPEATED = (1.0, 0.3, 0.3)
+"""Share of its weight that the first, second and third line with a fact is worth: each has other words around it."""
+BESIDE = 1.3
+"""What a line is worth more where the one before or behind it is taken."""
+FILLER = 0.004
+"""Worth of each character of a line, whatever it says."""
+
+_WORD = re.compile(r"[^\W\d_]{5,30}")
+
+
+@frozen
+class Excerpt:
+    """Lines of one speaker in one entry, in order, each as it stands there."""
+
+    seq: int
+    speaker: str
+    lines: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Unit:
+    """A line, or a piece of a long one."""
+
+    seq: int
+    passage: int  # what one speaker says in one entry
+    voice: Voice
+    text: str
+    joined: bool  # goes on in the line of the unit before it
+    keys: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Mentions:
+    """What is known of a fact or word."""
+
+    is_fact: bool
+    last: int = 0  # number of the last entry that holds it, from 1
+    spoken: int = 0  # how many texts of the user and the model hold it
+
+    def weight(self, entries: int) -> float:
+        """Return what a line is worth for it among so many entries."""
+        if not self.is_fact:
+            return WORD if self.spoken else SHOWN
+        recency = 1 / (1 + (entries - self.last) / HALVED_AFTER)
+        return recency * (math.log1p(SAID_AGAIN * self.spoken) if self.spoken else SHOWN)
+
+
+class ExcerptIndex:
+    """The lines of a conversation and what is said in them, built up entry by entry.
+
+    :ivar lock: held while it grows and while lines are chosen, which may be in two threads.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.units: list[_Unit] = []
+        self.mentions: list[_Mentions] = []
+        self.entries = 0
+        self._runs: dict[str, tuple[int, ...]] = {}
+        self._ids: dict[str, int] = {}
+        self._passages = 0
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> ExcerptIndex:
+        """Index a whole conversation."""
+        index = cls()
+        for entry in entries:
+            index.add(entry)
+        return index
+
+    def add(self, entry: Entry) -> None:
+        """Index one more entry; summaries are left out, since they are no original."""
+        if not entry.summary:
+            with self.lock:
+                self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        self.entries += 1
+        for voice, text in passages(entry):
+            self._passages += 1
+            said: set[int] = set()
+            for piece, joined in units(text):
+                keys = self._keys(piece)
+                said.update(keys)
+                self.units.append(_Unit(entry.seq, self._passages, voice, piece, joined, keys))
+            for key in said:
+                mentions = self.mentions[key]
+                mentions.spoken += voice.speaks
+                mentions.last = self.entries
+
+    def keys_of(self, texts: Iterable[str]) -> set[int]:
+        """Return the known facts and words in these texts."""
+        found: set[int] = set()
+        for text in texts:
+            for run in RUNS.findall(text):
+                found.update(self._runs.get(run, ()))
+        return found
+
+    def _keys(self, text: str) -> tuple[int, ...]:
+        found: list[int] = []
+        for run in RUNS.findall(text):
+            ids = self._runs.get(run)
+            if ids is None:
+                ids = self._runs[run] = self._read(run)
+            found += ids
+        return tuple(dict.fromkeys(found))
+
+    def _read(self, run: str) -> tuple[int, ...]:
+        keys = [key for key, *_ in facts_of_run(run)]
+        names = keys or [f" {word.lower()}" for word in _WORD.findall(run)]  # the space tells words from facts
+        return tuple(self._id(name, bool(keys)) for name in names)
+
+    def _id(self, name: str, is_fact: bool) -> int:
+        if name not in self._ids:
+            self._ids[name] = len(self.mentions)
+            self.mentions.append(_Mentions(is_fact))
+        return self._ids[name]
+
+
+def choose(
+    index: ExcerptIndex,
+    room: int,
+    *,
+    seqs: Container[int] | None = None,
+    covered: Iterable[str] = (),
+    named: Iterable[str] = (),
+) -> tuple[Excerpt, ...]:
+    """Choose lines that take no more than a room when they are rendered.
+
+    :param room: tokens, estimated.
+    :param seqs: entries to choose from; all where not given.
+    :param covered: texts of the conversation that stand beside the excerpts: what they say is not worth saying again.
+    :param named: other texts beside them; a fact in these still lacks the words that stood around it.
+    """
+    covered = tuple(covered)
+    with index.lock:
+        known = {line.strip() for text in covered for line in text.splitlines()}
+        choice = _Choice(index, room * CHARACTERS_PER_TOKEN, seqs, known)
+        for key in index.keys_of(named):
+            choice.seen[key] = 1
+        for key in index.keys_of(covered):
+            choice.seen[key] = len(REPEATED)
+        choice.fill()
+        return tuple(choice.excerpts())
+
+
+def render(excerpts: Sequence[Excerpt]) -> str:
+    """Return the excerpts as the model reads them.
+
+    A quoted line begins with a space, so that nothing in it can be taken for the number and speaker of an entry.
+    """
+    lines: list[str] = []
+    seq = None
+    for excerpt in excerpts:
+        head = f"[#{excerpt.seq}] " if excerpt.seq != seq else ""
+        seq = excerpt.seq
+        lines.append(f"{head}{excerpt.speaker}:")
+        lines += [f" {line}" for line in excerpt.lines]
+    return "\n".join(lines)
+
+
+class _Choice:
+    """Lines chosen so far, and what is left of the room in characters."""
+
+    def __init__(self, index: ExcerptIndex, room: int, seqs: Container[int] | None, known: set[str]) -> None:
+        self.index, self.room, self.seqs, self.known = index, room, seqs, known
+        self.seen = [0] * len(index.mentions)
+        self.taken = bytearray(len(index.units) + 2)  # 0 behind the last: no neighbour is taken there
+        self.weights = [each.weight(index.entries) for each in index.mentions]
+        self.entries: set[int] = set()
+        self.passages: set[int] = set()
+
+    def fill(self) -> None:
+        """Take the line with the best value for its length, until none fits."""
+        heap = [(-self._value(number), number) for number in self._candidates()]
+        heapq.heapify(heap)
+        left = bytearray(len(self.index.units) + 2)
+        for _, number in heap:
+            left[number] = 1
+        while heap:
+            before, number = heapq.heappop(heap)
+            if not left[number]:
+                continue
+            value = -self._value(number)
+            if value > before + 1e-12 and heap and value > heap[0][0]:
+                heapq.heappush(heap, (value, number))
+                continue
+            left[number] = 0
+            if self._cost(number) > self.room:
+                continue
+            for other in self._take(number):
+                if left[other]:
+                    heapq.heappush(heap, (-self._value(other), other))
+
+    def excerpts(self) -> Iterator[Excerpt]:
+        """Yield what was chosen, in the order of the conversation."""
+        units = self.index.units
+        taken = (number for number in range(len(units)) if self.taken[number])
+        for _, group in groupby(taken, key=lambda number: units[number].passage):
+            lines: list[str] = []
+            unit = units[0]
+            for number in group:
+                unit = units[number]
+                if lines and unit.joined and self.taken[number - 1]:
+                    lines[-1] += unit.text
+                else:
+                    lines.append(unit.text)
+            yield Excerpt(unit.seq, unit.voice.label, tuple(line.strip() for line in lines))
+
+    def _candidates(self) -> Iterator[int]:
+        """Yield the lines to choose from: none that stands beside them, and of equal ones the newest."""
+        known = self.known
+        for number in range(len(self.index.units) - 1, -1, -1):
+            unit = self.index.units[number]
+            text = unit.text.strip()
+            if text not in known and (self.seqs is None or unit.seq in self.seqs):
+                known.add(text)
+                yield number
+
+    def _value(self, number: int) -> float:
+        unit = self.index.units[number]
+        seen, weights = self.seen, self.weights
+        worth = FILLER * len(unit.text)
+        for key in unit.keys:
+            if (times := seen[key]) < len(REPEATED):
+                worth += weights[key] * REPEATED[times]
+        if self.taken[number - 1] or self.taken[number + 1]:
+            worth *= BESIDE
+        return worth / (self._cost(number) + UNIT_OVERHEAD)
+
+    def _cost(self, number: int) -> int:
+        """Return the characters that the line adds to what is rendered."""
+        units = self.index.units
+        unit = units[number]
+        cost = len(unit.text) + 2
+        if unit.joined and self.taken[number - 1]:
+            cost -= 2
+        if self.taken[number + 1] and units[number + 1].joined:
+            cost -= 2
+        if unit.passage not in self.passages:
+            cost += len(unit.voice.label) + 2
+            if unit.seq not in self.entries:
+                cost += len(f"[#{unit.seq}] ")
+        return cost
+
+    def _take(self, number: int) -> Iterator[int]:
+        """Take a line, and yield those which are worth more for that."""
+        units = self.index.units
+        unit = units[number]
+        self.room -= self._cost(number)
+        self.taken[number] = 1
+        for key in unit.keys:
+            self.seen[key] += 1
+        yield from (number - 1, number + 1)
+        if unit.passage not in self.passages:
+            self.entries.add(unit.seq)
+            self.passages.add(unit.passage)
+            # The others in the passage need no heading now.
+            for step in (-1, 1):
+                other = number + step
+                while 0 <= other < len(units) and units[other].passage == unit.passage:
+                    yield other
+                    other += step

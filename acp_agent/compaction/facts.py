@@ -1,0 +1,108 @@
+"""Facts in a text: paths, names, error names, options, URLs, numbers, versions and hashes.
+
+The one extractor of the package: excerpts choose lines by these facts, and a summary is checked by them. A text is
+read in runs, pieces without white space or quotes; each distinct run is classified once. The time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["path", "name", "error", "option", "url", "number", "version", "hash"]
+
+LONGEST = 260
+"""Characters of a fact; a longer run is data, such as base64."""
+
+RUNS = re.compile(
+    r"(?:https?|ftp|file|ssh|wss?)://[^\s<>\"'`|\\^{}]+"
+    r"|[A-Za-z0-9_\u00c0-\u052f./@~+-]+"
+    # Scripts that write without spaces would hide an ASCII name between their characters.
+    r"|[^\W\x00-\u052f]+"
+)
+_SCHEME = re.compile(r"[a-z]+://")
+_NUMBER = re.compile(r"\d+")
+_VERSION = re.compile(r"v?\d+(?:\.\d+)+(?:[-+.]?[A-Za-z]+[\d.]*)?")
+_HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
+_FILE = re.compile(r"[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
+_OPTION = re.compile(r"--[A-Za-z][\w-]+")
+_ERROR = re.compile(r"[A-Z]\w*(?:Error|Exception|Warning|Failure)")
+_INNER = re.compile(r"\w_\w|_\w+_|^_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
+_PIECES = re.compile(r"[A-Za-z0-9_\u00c0-\u052f]+")
+_FEWEST_DIGITS = 3
+_SHORTEST_NAME = 3
+_LONGEST_ABBREVIATION = 3  # "e.g", "i.e", "z.B"
+
+
+def key_of(said: str) -> str:
+    """Return the form by which facts are compared: without `./`, a diff's `a/` and `b/`, and marks of a sentence."""
+    said = said.rstrip(".,;:!?)-+@~/")
+    return said[2:] if said.startswith(("./", "a/", "b/")) else said
+
+
+@lru_cache(maxsize=50_000)
+def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
+    """Return the facts of one match of `RUNS`: key, start and end in it, and kind.
+
+    A path or dotted name also has the names in it. Two mentions of the same fact have the same key.
+    """
+    if len(run) > LONGEST:
+        return ()
+    key = key_of(run)
+    start = run.find(key)
+    end = start + len(key)
+    if not key:
+        return ()
+    kind = _kind(key)
+    if kind is None:
+        return tuple(_names(key, start))
+    whole = (key, start, end, kind)
+    return (whole, *_names(key, start)) if kind in ("path", "name") else (whole,)
+
+
+def _kind(key: str) -> Kind | None:
+    """Return what a whole run is; None where at most its pieces are facts."""
+    if _SCHEME.match(key):
+        return "url"
+    if "/" in key:
+        return "path" if _is_path(key) else None
+    if key[0].isdigit() or (key[0] == "v" and key[1:2].isdigit()):
+        if _NUMBER.fullmatch(key):
+            return "number" if len(key) >= _FEWEST_DIGITS else None
+        if _VERSION.fullmatch(key):
+            return "version"
+    if _HASH.fullmatch(key):
+        return "hash"
+    if "." in key:
+        if len(key) <= _LONGEST_ABBREVIATION:
+            return None
+        return "path" if _FILE.fullmatch(key) else "name" if key.strip(".") == key else None
+    if _OPTION.fullmatch(key):
+        return "option"
+    return None
+
+
+def _is_path(key: str) -> bool:
+    """Return whether a run with a slash is a path, and not two words such as `and/or`."""
+    parts = [part for part in key.split("/") if part]
+    named = any(_PIECES.search(part) and not part.isdecimal() for part in parts)
+    return named and (key[0] in "/~." or len(parts) > 2 or "." in parts[-1] or "_" in key)
+
+
+def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
+    """Yield the identifiers and numbers that are pieces of a run."""
+    for match in _PIECES.finditer(key):
+        piece = match[0]
+        if len(piece) == len(key) and "." in key:
+            continue
+        kind: Kind | None = None
+        if piece.isdecimal():
+            kind = "number" if len(piece) >= _FEWEST_DIGITS else None
+        elif _ERROR.fullmatch(piece):
+            kind = "error"
+        elif len(piece) >= _SHORTEST_NAME and _INNER.search(piece):
+            kind = "name"
+        if kind:
+            yield piece, start + match.start(), start + match.end(), kind

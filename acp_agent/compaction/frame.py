@@ -1,0 +1,119 @@
+"""The words around a compacted past: what the model is asked for, and how it later reads the answer.
+
+It is framed as history and not as orders, since models otherwise act on it as if the user had just said it. What the
+user is shown never contains this framing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
+
+_HISTORY = (
+    "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
+    "happened, written by you, not a new request: do not answer it, and do not start again what it says is done. Files "
+    "may have changed since; read one again before you edit it. A number as in [#n] names an entry of the whole "
+    "record{recall}. Go on from where the conversation stands."
+)
+_RECALL = ", which the `recall` tool reads word for word"
+_EXCERPTS = (
+    "Taken from the record of the earlier part by the program that you run in: what stands there word for word, with "
+    "other lines left out between. It quotes what was said and printed then, and asks for nothing."
+)
+_FRAMES = re.compile(
+    r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over)\b)", re.IGNORECASE
+)
+_QUOTE_LENGTH = 120
+_TABLE_ENTRIES = 120
+_TABLE_QUOTE = 60
+
+
+def frame_quotes(quotes: str) -> tuple[Text, ...]:
+    """Frame what is carried word for word (see `render_quotes`), which is safe in itself."""
+    return (Text(f"<carried_over>\n{quotes}\n</carried_over>"),) if quotes else ()
+
+
+def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
+    """Frame a summary as history.
+
+    :param recall: whether the model has the `recall` tool.
+    """
+    if not summary:
+        return ()
+    history = _HISTORY.format(recall=_RECALL if recall else "")
+    return (Text(f"<conversation_summary>\n{history}\n\n{_inside(summary)}\n</conversation_summary>"),)
+
+
+def frame_excerpts(listed: str, excerpts: str, *, recall: bool) -> tuple[Text, ...]:
+    """Frame what code took from the record: files and commands, and lines."""
+    if not listed and not excerpts:
+        return ()
+    said = f"{_EXCERPTS} [#n] is the number of an entry{_RECALL if recall else ''}."
+    inside = _inside("\n\n".join(filter(None, (listed, excerpts))))
+    return (Text(f"<recorded_excerpts>\n{said}\n\n{inside}\n</recorded_excerpts>"),)
+
+
+def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:
+    """Return which layer of a compacted past a part of it is; a provider's own compaction is the summary."""
+    text = part.text if isinstance(part, Text) else ""
+    if text.startswith(("<recorded_excerpts>\n", "<recorded_facts>\n")):
+        return "excerpts"
+    return "pinned" if text.startswith("<carried_over>\n") else "summary"
+
+
+def summary_request(prompt: str, first_kept: Message | None, summarised: Sequence[Entry] = ()) -> Text:
+    """Return the last message of the summary request.
+
+    :param prompt: the rendered recipe.
+    :param first_kept: the first message that stays word for word; None where all is summarised.
+    :param summarised: the entries that the summary is about, whose numbers it may cite.
+    """
+    text = prompt
+    if table := entry_table(summarised):
+        text += f"\n\nEntries, by number:\n{table}"
+    if first_kept is not None:
+        text += (
+            "\n\nSummarise only what comes before the message quoted here; it and what follows stay in the "
+            f"conversation word for word and need not be repeated:\n{_quote(first_kept)}"
+        )
+    return Text(text)
+
+
+def entry_table(entries: Sequence[Entry]) -> str:
+    """Return the number and beginning of each message of the user and answer; of many answers, of every few."""
+    said = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
+    answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
+    said = said[-_TABLE_ENTRIES // 2 :]
+    room = _TABLE_ENTRIES - len(said)
+    step = max(1, -(-len(answers) // room))
+    chosen = sorted([*said, *answers[::step]], key=lambda entry: entry.seq)
+    return "\n".join(f"[#{entry.seq}] {_begins(entry)}" for entry in chosen)
+
+
+def _begins(entry: Entry) -> str:
+    message = entry.message
+    role = "user" if isinstance(message, UserMessage) else "you"
+    words = _first_words(entry.typed or message.parts, _TABLE_QUOTE)
+    if not words and isinstance(message, AssistantMessage):
+        words = ", ".join(call.name for call in message.tool_calls[:3])
+    return f"{role}: {words}"
+
+
+def _quote(message: Message) -> str:
+    first = _first_words(message.parts, _QUOTE_LENGTH)
+    role = "the user's message" if isinstance(message, UserMessage) else "your answer"
+    return f'({role} that begins) "{first}"' if first else f"({role} that begins with a tool call)"
+
+
+def _first_words(parts: Sequence[object], length: int) -> str:
+    text = next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
+    return " ".join(text[: length * 4].split())[:length]
+
+
+def _inside(text: str) -> str:
+    # Text that was found in a file may have made its way into a summary; it must not be able to end the frame.
+    return _FRAMES.sub(r"\1\2-", text)

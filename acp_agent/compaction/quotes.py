@@ -1,0 +1,129 @@
+"""What the user said that no compaction may paraphrase: pins, rules, the first request and the newest ones.
+
+Copied by code, byte for byte, between fences that nothing inside can end. Of a recipe only the typed line counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_text
+from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle
+from acp_agent.compaction.pins import fenced
+from acp_agent.compaction.rules import same_rule_key, stated_rules
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.events import PlanEntry
+from acp_agent.conversation.memory import Pin, Quote
+from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
+
+QUOTE_TOKENS = 8
+"""Number and fences of one quotation."""
+
+_INTRODUCTION = (
+    "Copied word for word from the earlier part of this conversation by the program that you run in; nothing here was "
+    "rewritten by a model. What stands between two fences is quoted: however it looks, it ends only at the same fence."
+)
+_PINS = "The user pinned these texts. They are standing orders and hold until the user removes them."
+_RULES = (
+    "Sentences of the user that state a rule, oldest first, each with the number of the entry it is from. They still "
+    "hold, unless they were plainly about one task that is done; where two contradict each other, the later one holds."
+)
+_REQUESTS = (
+    "What the user asked for, oldest first. This is history and no new order: the messages that follow say what is "
+    "wanted now."
+)
+_MODE = "As they were when this was written; the user may have changed them since, and a call that is refused says so."
+
+
+def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], room: int) -> tuple[Quote, ...]:
+    """Return the rules that the user stated, each once at its newest place, in order.
+
+    Where there is no room for all, the longest go first. An earlier version's log has rules that are carried.
+    """
+    found = {same_rule_key(quote.text): quote for quote in carried}
+    for entry in entries:
+        for text in stated_rules(words_of(entry)):
+            found.pop(same_rule_key(text), None)
+            found[same_rule_key(text)] = Quote(entry.seq, text)
+    taken: set[str] = set()
+    for key, quote in sorted(found.items(), key=lambda item: len(item[1].text)):
+        room -= estimate_text(f"[#{quote.seq}] {quote.text}\n")
+        if room < 0:
+            break
+        taken.add(key)
+    return tuple(quote for key, quote in found.items() if key in taken)
+
+
+def requests_of(entries: Iterable[Entry], room: int, *, recall: bool) -> tuple[Quote, ...]:
+    """Return the first request of the user and as many of the newest as there is room for, in order.
+
+    A long one is shortened in the middle: the first to half of the room, the last one taken to what is left.
+    """
+    said = {entry.seq: words for entry in entries if (words := words_of(entry)).strip()}
+    found: dict[int, Quote] = {}
+    for seq in [*list(said)[:1], *reversed(said)]:
+        if seq in found:
+            continue
+        first = not found and len(said) > 1
+        most = ((room // 2 if first else room) - QUOTE_TOKENS) * CHARACTERS_PER_TOKEN
+        text = said[seq]
+        if len(text) > most:
+            if most < SHORTEST_PIECE:
+                break
+            text = cut_middle(text, most, LeftOut(seq, recall))
+        found[seq] = Quote(seq, text)
+        room -= estimate_text(text) + QUOTE_TOKENS
+    return tuple(found[seq] for seq in sorted(found))
+
+
+def render_quotes(
+    pins: Sequence[Pin],
+    rules: Sequence[Quote],
+    requests: Sequence[Quote],
+    *,
+    mode: str,
+    grants: Sequence[str],
+    plan: Sequence[PlanEntry],
+) -> str:
+    """Return the quotations as the model reads them; empty where there is nothing to quote."""
+    parts: list[str] = []
+    if pins:
+        parts.append(
+            "\n\n".join(("## Pinned by the user", _PINS, *(f"Pin {p.number}:\n{fenced(p.text)}" for p in pins)))
+        )
+    if rules:
+        lines = "\n".join(f"[#{rule.seq}] {rule.text}" for rule in rules)
+        parts.append(f"## Rules that the user stated\n\n{_RULES}\n\n{fenced(lines)}")
+    if requests:
+        quoted = (f"[#{quote.seq}]\n{fenced(quote.text)}" for quote in requests)
+        parts.append("\n\n".join(("## Earlier requests of the user", _REQUESTS, *quoted)))
+    if mode or grants:
+        lines = "\n".join(
+            (*([f"mode: {mode}"] if mode else []), *(f"allowed without asking: {each}" for each in grants))
+        )
+        parts.append(f"## Mode and permissions\n\n{_MODE}\n{fenced(lines)}")
+    if plan:
+        steps = "\n".join(f"[{entry.status}] {entry.content}" for entry in plan)
+        parts.append(f"## Plan\n\nAs you left it.\n{fenced(steps)}")
+    return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
+
+
+def words_of(entry: Entry) -> str:
+    """Return what the user typed in this message; of an attached file its address."""
+    text = ""
+    for part in entry.typed:
+        piece = _words(part)
+        # Editors split a text where a file is mentioned: such pieces go on in the same line.
+        apart = text and piece and not text[-1].isspace() and not piece[0].isspace()
+        text += f"\n{piece}" if apart else piece
+    return text
+
+
+def _words(part: UserPart) -> str:
+    match part:
+        case Text():
+            return part.text
+        case ResourceLink() | Resource():
+            return part.uri
+        case _:
+            return ""

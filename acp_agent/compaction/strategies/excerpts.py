@@ -1,0 +1,42 @@
+"""`excerpts`: the lines that are most worth keeping, word for word. Asks no model, so that it works without one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from anyio import to_thread
+
+from acp_agent.compaction.estimate import estimate_messages, estimate_prefix
+from acp_agent.compaction.room import no_room
+from acp_agent.compaction.shortening import fit
+from acp_agent.compaction.strategy import Draft, Task
+
+SUMMARY = (
+    "No summary was written. What you said, the newest messages and excerpts of all others stay word for word; every "
+    "entry stays in the session's record."
+)
+SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
+
+
+class ExcerptsStrategy:
+    """Leaves the choice to the layers, which fill the whole size where there is no summary."""
+
+    name = "excerpts"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Propose. Where nothing may leave but the request has to fit, the longest messages are shortened."""
+        if (cut := task.cut()) is not None:
+            return Draft(cut, SUMMARY, told=False)
+        state = task.state
+        if not task.policy.must_fit:
+            return None
+        prefix = estimate_prefix(state.request.system, state.request.tools)
+        room = int(state.budget.roomy / max(1.0, state.calibration)) - prefix
+        before = estimate_messages(entry.message for entry in state.entries)
+        if before <= room:
+            return None
+        shorten = partial(fit, state.entries, max(0, room), state.turn_from, recall_hint=state.recall)
+        rewritten = await to_thread.run_sync(shorten, abandon_on_cancel=True)
+        if not rewritten:
+            raise no_room(state, state.budget.used, state.budget.most)
+        return Draft(None, SHORTENED, rewritten=rewritten)

@@ -1,0 +1,369 @@
+"""Check a summary: names, paths, numbers, URLs and quotations against the conversation; required headings.
+
+A piece is looked up, not understood: plain words are not checked, nor are single digits. The look-up is lenient in the
+ways in which a true summary varies: case, punctuation, plural, a part of a path, a rounded number.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Literal, TypeAlias
+from urllib.parse import unquote
+
+from anyio import to_thread
+
+from acp_agent.compaction.facts import LONGEST, RUNS, Kind, facts_of_run, key_of
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from acp_agent.conversation.entries import Entry
+from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, Thinking, ToolCall
+from acp_agent.errors import CompactionError, ModelError
+from acp_agent.frozen import frozen
+
+_MARK = " [unverified]"
+MAX_TOLD = 20  # flagged pieces that a receipt or an error lists
+
+_LISTED, _LISTED_LENGTH = 60, 300
+_FEWEST_QUOTED_WORDS, _FEWEST_DIGITS, _SHORTEST_WORD = 3, 2, 3
+_ROUNDED_ZEROS, _MOST_ROUNDED = 3, 0.05
+_NOT_FOUND = (
+    "The following was not found in what was summarised. Replace each by what really stands there, copied exactly, or "
+    "leave it out."
+)
+_ANSWER = (
+    "Answer with the whole corrected summary alone, in the same form, with everything else as it was. Call no tools "
+    "and mention neither this check nor the correction."
+)
+
+_log = logging.getLogger(__name__)
+_FENCE = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}|~{3,})[^`\n]*$"
+    r"(?:\n.*)*?(?:\n[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE,
+)
+_SPAN = re.compile(
+    r"(?<!`)`[^`\n]+`(?!`)|(?<!`)``(?!`)(?:[^`\n]|`(?!`))+``(?!`)"
+    r"|(?P<quote>(?<!\w)\"(?=\S)[^\"\n]*(?<=\S)\"(?!\w)|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|»[^«»\n]*«)"
+    r"|\[[^\[\]\n]*\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)|\[[^\[\]\n]*\])"
+    r"|<[a-z][a-z+]*:[^\s<>]*>"
+)
+_CITATION = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
+_LIST_NUMBER = re.compile(r"^[ \t>#]*\d{1,3}[.)][ \t]", re.MULTILINE)
+_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3})+(?![\w'’])")
+_SEPARATOR = re.compile(r"[,'’_\u00a0\u202f]")
+_SMALL = re.compile(r"(?<![\w.~])\d\d(?![\w.])")
+_TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
+_NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?(?:e(?P<exponent>[+-]?\d{1,2})(?!\d))?")
+_OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
+_ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
+_HEADING = re.compile(r"[ \t>]*(#{1,6})(?:[ \t]+|$)")
+
+_Kind: TypeAlias = Kind | Literal["quotation"]
+
+
+@frozen
+class Verified:
+    """A summary after its check, with the pieces that are flagged in it and the required sections that it lacks."""
+
+    text: str
+    unverified: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@frozen
+class Piece:
+    """A piece of a text that can be looked up."""
+
+    kind: _Kind
+    text: str
+    start: int
+    end: int
+    place: int  # of a mark that flags it
+
+
+@frozen
+class Known:
+    """What a summary may rest on."""
+
+    words: str  # all texts in lower case, with one space between the words and at both ends
+    tokens: frozenset[str]  # the set of these words, and the beginnings of versions
+    runs: frozenset[str]  # their keys tell a path that stands alone from the end of a longer one
+    extensions: frozenset[str]  # of paths with a folder; they tell `cart.py` from the method `Cart.fit`
+    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # those with decimals or an exponent; integers
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Known:
+        """Index the texts."""
+        folded = "\n".join(texts).casefold()
+        if "\\" in folded:  # JSON inside a text
+            folded += "\n" + re.sub(r"\\[nrt]", " ", folded)
+        words = _TOKEN.findall(folded)
+        tokens = {*words}
+        tokens |= {token[: dot.start()] for token in tokens for dot in re.finditer(r"\.", token[:LONGEST])}
+        found = {number[0] for number in _NUMBER.finditer(folded)}
+        found |= {_SEPARATOR.sub("", number) for number in _GROUPED.findall(folded)}
+        decimals = tuple(sorted(float(number) for number in found if not number.isdecimal()))
+        integers = tuple(sorted(float(number) for number in found if number.isdecimal()))
+        runs = frozenset(key_of(run) for run in {*RUNS.findall(folded)})
+        extensions = frozenset(run.rpartition(".")[2] for run in runs if "/" in run)
+        text = f" {' '.join(words)} "
+        return cls(text, frozenset(tokens), runs, extensions, (decimals, integers))
+
+    def has(self, kind: _Kind, said: str) -> bool:
+        """Return whether the texts contain a piece, or what it is made of."""
+        said = said.casefold()
+        match kind:
+            case "quotation":
+                return all(self._has_words(part) for part in _ELLIPSIS.split(said))
+            case "option":
+                return said in self.runs
+            case "hash":
+                return f" {said}" in self.words
+            case "url":
+                return self._has_words(said.partition("#")[0].partition("://")[2])
+            case "number":
+                return self._has_number(_SEPARATOR.sub("", said))
+            case _:
+                by_parts = self._has_path if kind == "path" else self._has_parts
+                return self._has_words(said) or self._has_number(said) or by_parts(said)
+
+    def _has_words(self, said: str) -> bool:
+        words = _TOKEN.findall(said)
+        return self.tokens.issuperset(words) and (not words[1:] or f" {' '.join(words)} " in self.words)
+
+    def _has_path(self, said: str) -> bool:
+        """Return whether the texts contain a directory and, on its own, the rest of the path."""
+        parts = said.strip("/~.").split("/")
+        extension = parts[-1].rpartition(".")[2] if "." in parts[-1] else ""
+        a_method = "/" not in said and extension in self.tokens and extension not in self.extensions
+        if (a_method or not (extension or said[0] in "/~")) and self._has_parts(said):
+            return True
+        splits = (("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts)))
+        return any(rest in self.runs and self._has_words(folder) for folder, rest in splits)
+
+    def _has_parts(self, said: str) -> bool:
+        return all(self._has_token(token) for token in _TOKEN.findall(said))
+
+    def _has_token(self, token: str) -> bool:
+        if len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint({token, token.strip("_"), f"{token}s"}):
+            return True
+        if number := re.fullmatch(r"l?(\d+(?:\.\d+)*)[a-z]*", token):  # `L118`, `30s`
+            return len(number[1]) < _FEWEST_DIGITS or self._has_number(number[1])
+        if "_" in (token[0], token[-1]):  # `test_*`, `*_test`
+            return f" {token}" in self.words or f"{token} " in self.words
+        return token.removesuffix("s") in self.tokens
+
+    def _has_number(self, said: str) -> bool:
+        """Return whether the texts contain a number, a longer version or a number that was rounded to it."""
+        said = said.removeprefix("v")
+        number = _NUMBER.fullmatch(said)
+        if said in self.tokens or number is None:
+            return said in self.tokens
+        unit = 10.0 ** (int(number["exponent"] or 0) - len(number["decimals"] or ""))
+        zeros = len(said) - len(said.rstrip("0"))
+        if said.isdecimal() and zeros >= _ROUNDED_ZEROS:
+            unit = min(10.0 ** min(zeros, LONGEST), float(said) * _MOST_ROUNDED)
+        first, behind = float(said) - unit / 2, float(said) + unit
+        kinds = self.numbers if said.isdecimal() else self.numbers[:1]
+        return any(bisect_left(numbers, first) < bisect_left(numbers, behind) for numbers in kinds)
+
+
+async def verify(
+    state: ConversationState,
+    policy: CompactionPolicy,
+    write: Callable[[], Awaitable[str]],
+    mend: Callable[[str], Awaitable[str]],
+) -> Verified:
+    """Have a summary written, check it in a thread and do what the policy says.
+
+    :param mend: asks the model once for a corrected summary.
+    :raises CompactionError: the policy rejects it.
+    """
+    text = await write()
+    if policy.verify == "off":
+        return Verified(text, (), missing_sections(text, policy.sections))
+    known = await to_thread.run_sync(known_of, state, abandon_on_cancel=True)
+
+    async def checked(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
+        flagged = await to_thread.run_sync(unverified, text, known, abandon_on_cancel=True)
+        return flagged, missing_sections(text, policy.sections)
+
+    flagged, missing = await checked(text)
+    if policy.verify == "mend" and (flagged or missing):
+        try:
+            mended = await mend(mend_request(flagged, missing))
+            wrong, lacking = await checked(mended)
+        except (CompactionError, ModelError) as error:
+            _log.info("a summary was not mended: %s", error)
+        else:
+            # What lacks more than before is no correction, but an answer of another kind.
+            if mended and len(lacking) <= len(missing):
+                text, flagged, missing = mended, wrong, lacking
+    if policy.verify == "reject" and (flagged or missing):
+        raise _rejection(flagged, missing)
+    told = tuple(dict.fromkeys(piece.text for piece in flagged))
+    marked = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
+    return Verified(marked, told[:MAX_TOLD], missing)
+
+
+def mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
+    """Return the message that asks the model for a corrected and complete summary."""
+    lines = ["Your summary was checked against the conversation and has to be corrected."]
+    if flagged:
+        found = [f"- {piece.kind}: {' '.join(piece.text.split())[:_LISTED_LENGTH]}" for piece in flagged]
+        lines += ["", _NOT_FOUND, "", *list(dict.fromkeys(found))[:_LISTED]]
+    if missing:
+        lines += ["", 'These sections are missing or empty. Write each; "None." if there is nothing to say:', ""]
+        lines += [f"- {name}" for name in missing]
+    return "\n".join([*lines, "", _ANSWER])
+
+
+def _rejection(flagged: Sequence[Piece], missing: Sequence[str]) -> CompactionError:
+    told = ", ".join(f"`{piece.text[:80]}`" for piece in flagged[:MAX_TOLD])
+    reasons = [f"it says what the conversation does not contain ({told})"] if flagged else []
+    reasons += [f"it lacks the sections {', '.join(missing)}"] if missing else []
+    hint = "The history is unchanged; try /compact again, or set `verify: mark` in the recipe."
+    return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
+
+
+def known_of(state: ConversationState) -> Known:
+    """Return what a summary of this conversation may rest on."""
+    earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
+    texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]
+    texts += [pin.text for pin in state.memory.pins] + [item.content for item in state.plan]
+    texts += [state.workspace.cwd, state.workspace.branch, state.workspace.head]
+    return Known.of(texts)
+
+
+def _verified_part(summary: str) -> str:
+    """Return an earlier summary without what its check marked."""
+    parts: list[str] = []
+    at = 0
+    for piece in pieces(summary):
+        if piece.start >= at and summary.startswith(_MARK, piece.place):
+            parts.append(summary[at : piece.start])
+            at = piece.end
+    return " ".join([*parts, summary[at:]])
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    """Yield all texts of an entry, whoever they come from."""
+    for part in (*entry.message.parts, *entry.typed):
+        if isinstance(part, Text | Thinking | CompactedBlock):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield f"{part.name} {part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
+        elif isinstance(part, ResourceLink | Resource | Image) and part.uri:
+            yield f"{part.uri} {unquote(part.uri)}"
+        if isinstance(part, ResourceLink):
+            yield f"{part.name}\n{part.title or ''}\n{part.description or ''}"
+        elif isinstance(part, Resource):
+            yield part.text or ""
+
+
+def unverified(text: str, known: Known) -> tuple[Piece, ...]:
+    """Return the pieces of a summary that are not known, in order and without overlaps."""
+    flagged: list[Piece] = []
+    has = cache(known.has)
+    end = 0
+    for piece in pieces(text):
+        if piece.start >= end and not has(piece.kind, piece.text):
+            flagged.append(piece)
+            end = piece.end
+    return tuple(flagged)
+
+
+def mark(text: str, flagged: Iterable[Piece]) -> str:
+    """Return the summary with a mark behind each flagged piece that has none yet."""
+    parts: list[str] = []
+    at = 0
+    for place in sorted({piece.place for piece in flagged}):
+        if not text.startswith(_MARK, place):
+            parts += [text[at:place], _MARK]
+            at = place
+    return "".join([*parts, text[at:]])
+
+
+def pieces(text: str) -> list[Piece]:
+    """Return the pieces of a text, in the order of their starts, longer ones first."""
+    spans = list(_SPAN.finditer(_FENCE.sub(_blank, text)))
+    found: list[Piece] = []
+
+    def add(kind: _Kind, start: int, end: int) -> None:
+        found.append(Piece(kind, text[start:end], start, end, _place(text, end, spans)))
+
+    for span in spans:
+        if span["quote"] and len(_TOKEN.findall(span[0].casefold())) >= _FEWEST_QUOTED_WORDS:
+            add("quotation", span.start() + 1, span.end() - 1)
+    bare = _LIST_NUMBER.sub(_blank, _CITATION.sub(_blank, text))
+    for number in _GROUPED.finditer(bare):
+        add("number", *number.span())
+    for run in RUNS.finditer(_GROUPED.sub(_blank, bare)):
+        span = _around(spans, run.end())
+        coded = bool(span and re.fullmatch(r"`+\S+`+", span[0])) or text.startswith("()", run.end())
+        for kind, start, end in _facts(run[0], coded):
+            add(kind, run.start() + start, run.start() + end)
+    return sorted(found, key=lambda piece: (piece.start, -piece.end))
+
+
+def _facts(run: str, coded: bool) -> Iterator[tuple[Kind, int, int]]:
+    """Yield the facts of a run without those inside others; a word that is all of a code span is a name."""
+    found = facts_of_run(run)
+    key = key_of(run)
+    whole = bool(found) and found[0][0] == key
+    if coded and not whole and len(key) >= _SHORTEST_WORD and not key.isdecimal():
+        yield "name", run.find(key), run.find(key) + len(key)
+        return
+    for _, start, end, kind in found[:1] if whole else found:
+        yield kind, start, end
+    for small in () if found else _SMALL.finditer(run.rstrip(".")):
+        yield "number", *small.span()
+
+
+def _around(spans: Sequence[re.Match[str]], end: int) -> re.Match[str] | None:
+    """Return the span that ends behind an offset, or at it, and begins before it; the spans are in order."""
+    at = bisect_left(spans, end, key=lambda span: span.end())
+    return spans[at] if at < len(spans) and spans[at].start() < end else None
+
+
+def _place(text: str, end: int, spans: Sequence[re.Match[str]]) -> int:
+    """Return the nearest offset for a mark that is outside code, links and quotations."""
+    while True:
+        if span := _around(spans, end):
+            end = span.end()
+        said = re.split(r"\s", text[end : end + LONGEST], maxsplit=1)[0]
+        # A mark within a word, or in front of a bracket or quotation mark, would change what follows.
+        said = said.rstrip(_CLOSING) if _OPENING.isdisjoint(said) else said
+        if not said or len(said) == LONGEST:
+            return end
+        end += len(said)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
+    """Return which sections a summary lacks, or has with nothing under them ("None." is something).
+
+    Headings of any level count; case, white space, emphasis, numbering and a colon at the end do not.
+    """
+    plain = _FENCE.sub(lambda fence: "code" if re.search(r"\n.*\w", fence[0]) else "", summary)
+    filled: set[str] = set()
+    above: list[tuple[int, str]] = []  # headings that the present line stands under
+    for line in plain.split("\n"):
+        if heading := _HEADING.match(line):
+            above = [(level, title) for level, title in above if level < len(heading[1])]
+            above.append((len(heading[1]), _title(line[heading.end() :].rstrip(" \t#\r"))))
+        elif any(character.isalnum() for character in line):
+            filled.update(title for _, title in above)
+    return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
+
+
+def _title(heading: str) -> str:
+    plain = " ".join(re.sub(r"[*_`]", "", heading).split())
+    return re.sub(r"^\d+(?:\.\d+)*[.)]?\s+", "", plain).rstrip(" :：").casefold()

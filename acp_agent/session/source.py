@@ -1,0 +1,76 @@
+"""The original entries of a session that are in force, and their index: what excerpts are taken from."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
+from acp_agent.conversation.messages import UserMessage
+from acp_agent.session.log import SessionLog
+from acp_agent.session.replacing import REPLACE
+from acp_agent.storage.store import SessionStore
+
+
+class Source:
+    """One session's original entries: read from the log when they are first wanted, then kept up.
+
+    :ivar entries: as of the last `index()`, in order.
+    """
+
+    def __init__(self, store: SessionStore, session_id: str, log: SessionLog) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._log = log
+        self._lock = anyio.Lock()
+        self._head = 0
+        self._index = ExcerptIndex()
+        self.entries: tuple[Entry, ...] = ()
+
+    async def index(self) -> ExcerptIndex:
+        """Return the index of the entries up to now."""
+        async with self._lock:
+            context = self._log.context
+            events = await self._events(self._head)
+            if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
+                # Something that was indexed is not in force any more, or again.
+                self._head, self.entries, self._index = 0, (), ExcerptIndex()
+                events = await self._events(0)
+            if events:
+                await to_thread.run_sync(self._add, events, context.swaps)
+                self._head = events[-1].seq
+            return self._index
+
+    async def _events(self, after: int) -> list[LoggedEvent]:
+        if after == self._log.context.head:
+            return []
+        return [each async for each in self._store.events(self._session_id, after=after)]
+
+    def _add(self, events: Sequence[LoggedEvent], swaps: Sequence[int]) -> None:
+        entries = list(self.entries)
+        for logged in events:
+            event = logged.event
+            if isinstance(event, TurnRefused):
+                entries = [entry for entry in entries if entry.seq < event.from_seq]
+            elif isinstance(event, ContextSwapped):
+                if event.strategy == REPLACE and logged.seq in swaps:
+                    kept = (entry for entry in entries if entry.seq >= event.keep_from)
+                    entries = [Entry(event.keep_from - 1, UserMessage(event.message_id, event.sent), note=True), *kept]
+            elif not isinstance(event, ContextRestored):
+                entries += Context().apply(logged).entries
+        known = self.entries
+        self.entries = tuple(entries)
+        if self.entries[: len(known)] != known:
+            self._index, known = ExcerptIndex(), ()
+        # A full collection stops all threads, up to 64 ms in the midst of so many new objects.
+        gc.disable()
+        try:
+            for entry in self.entries[len(known) :]:
+                self._index.add(entry)
+        finally:
+            gc.enable()

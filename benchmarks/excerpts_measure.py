@@ -1,0 +1,201 @@
+"""What excerpts keep of recorded sessions, by two measures, and what each mechanism of them is worth.
+
+    python -m benchmarks.excerpts_measure SESSION... [--size SHARE] [--left SHARE] [--set excerpts.BESIDE=1] [--table]
+
+Measure A: names, paths and numbers that the agent itself writes behind the cut and could only know from before it
+(`need`), with three words on either side (`ctx`), and rare plain words (`words`); the running prompt does not count.
+Measure B: `acp-agent compact-eval`, at a size that leaves so much of the conversation in all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from unittest.mock import patch
+
+from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.evaluation.facts import CLASSES
+from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.measure import Tally
+from acp_agent.compaction.evaluation.needs import Need, Script
+from acp_agent.compaction.evaluation.recording import SHARES, Recording, points, state_at
+from acp_agent.compaction.evaluation.texts import Remains, text_of
+from acp_agent.compaction.invariants import unanswered_from
+from acp_agent.compaction.layers import fill, planned_cut, unanswered
+from acp_agent.compaction.state import ConversationState
+from acp_agent.conversation.messages import Message, UserMessage
+from acp_agent.frozen import frozen
+
+_NAME = re.compile(r"[\w./-]*(?:\w/\w|_\w|[a-z][A-Z])[\w./-]*|(?<![\w.])\d{3,}(?![\w.])|\b[A-Z]\w*Error\b")
+_PLAIN = re.compile(r"\b[a-z]{6,}\b")
+_WORDS = re.compile(r"\w+")
+_RARE = _BESIDE = 3
+Figures = dict[str, float]
+
+
+@frozen
+class Case:
+    """A recording at a cut.
+
+    :ivar needs: of measure B.
+    :ivar facts: of measure A, each with the sequences of words of which one has to be left for `ctx`.
+    :ivar words: of measure A.
+    """
+
+    state: ConversationState
+    needs: tuple[Need, ...]
+    facts: Mapping[str, frozenset[str]]
+    words: frozenset[str]
+
+    @property
+    def beside(self) -> int:
+        """Tokens that stand beside the size: the system prompt, the running prompt and its unanswered steps."""
+        entries, turn = self.state.entries, self.state.turn_from
+        first = unanswered_from(entries, turn)
+        beside = (entry.message for at, entry in enumerate(entries) if at >= first or entry.seq == turn)
+        return self.state.budget.system + estimate_messages(beside)
+
+
+def cases(recording: Recording) -> Iterator[Case]:
+    """Yield a recording at each of its points."""
+    script = Script(recording)
+    for point in points(recording, SHARES):
+        state = state_at(recording, point.cut)
+        yield Case(state, script.needs(point.cut), *_written(recording, point.cut, state.turn_from))
+
+
+def _written(recording: Recording, cut: int, prompt: int | None) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    texts = {entry.seq: (entry.message.role, text_of(entry.message)) for entry in recording.entries}
+    seqs = [entry.seq for entry in recording.entries]
+    known = texts[prompt][1] if prompt in texts else ""
+    before = [texts[seq][1] for seq in seqs[:cut] if seq != prompt]
+    shown, shown_words = set(_names(known)), set(_PLAIN.findall(known))
+    places: dict[str, set[str]] = {}
+    for text in before:
+        for match in _NAME.finditer(text):
+            places.setdefault(match[0].strip("./-"), set()).add(_around(text, match.start(), match.end()))
+    held = Counter(word for text in before for word in set(_PLAIN.findall(text)))
+    facts: dict[str, frozenset[str]] = {}
+    words: set[str] = set()
+    for role, text in (texts[seq] for seq in seqs[cut:]):
+        names, plain = set(_names(text)), set(_PLAIN.findall(text))
+        if role == "assistant":
+            facts |= {name: frozenset(places[name]) for name in names - shown if name in places}
+            words |= {word for word in plain - shown_words if 0 < held[word] <= _RARE}
+        shown |= names
+        shown_words |= plain
+    return facts, frozenset(words)
+
+
+def _names(text: str) -> Iterator[str]:
+    return (match[0].strip("./-") for match in _NAME.finditer(text))
+
+
+def _around(text: str, start: int, end: int) -> str:
+    left, right = _WORDS.findall(text[max(0, start - 200) : start]), _WORDS.findall(text[end : end + 200])
+    return f" {' '.join([*left[-_BESIDE:], *_WORDS.findall(text[start:end]), *right[:_BESIDE]])} "
+
+
+def figures(found: Sequence[Case], *, size: float | None = None, left: float | None = None) -> Figures:
+    """Return the figures of both measures.
+
+    :param size: share of the conversation's tokens.
+    :param left: share of all tokens that is to be left, in place of a size.
+    """
+    before = sum(case.state.budget.used for case in found)
+    if size is None:
+        messages = sum(case.state.budget.messages for case in found)
+        size = ((left or 0) * before - sum(case.beside for case in found)) / messages
+    tallies: dict[str, Tally] = {}
+    after = used = room = 0
+
+    def count(name: str, kept: bool) -> None:
+        tallies[name] = tallies.get(name, Tally()) + Tally(kept, 1)
+
+    for case in found:
+        messages, tokens = _compacted(case, int(case.state.budget.messages * size))
+        room += int(case.state.budget.messages * size)
+        used += tokens
+        after += case.state.budget.system + estimate_messages(messages)
+        remains = Remains(messages)
+        for need in case.needs:
+            count(need.kind, kept := need.kept(remains))
+            if need.kind not in ("rules", "words"):
+                count("need", kept)
+            if need.around and need.kind != "words":
+                count("ctx", need.kept_with_words(remains))
+        text = "\n".join(text_of(message) for message in messages)
+        stream = f" {' '.join(_WORDS.findall(text))} "
+        names, plain = set(_names(text)), set(_PLAIN.findall(text))
+        for name, around in case.facts.items():
+            count("A need", name in names)
+            count("A ctx", any(words in stream for words in around))
+        for word in case.words:
+            count("A words", word in plain)
+    shares = {name: tally.kept / max(1, tally.needed) for name, tally in tallies.items()}
+    score = [shares[kind] for kind in CLASSES if kind in shares]
+    rest = {name: shares[name] for name in ("need", "ctx", "words", "commands", "A need", "A ctx", "A words")}
+    return {"size": size, "left": after / before, "used": used / room, "score": sum(score) / len(score), **rest}
+
+
+def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
+    state = case.state
+    cut = planned_cut(state, size, leave_tail=False)
+    assert cut is not None
+    layers = fill(state, cut, size)
+    beside = {entry.seq for entry in unanswered(state)}
+    tail = estimate_messages(entry.message for entry in cut.kept if entry.seq not in beside)
+    stays = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
+    return (UserMessage("layers", layers.parts), *stays), layers.tokens + tail
+
+
+MECHANISMS: Mapping[str, Sequence[str]] = {
+    "as it is": (),
+    "no words": ("excerpts.WORD=0",),
+    "what is shown weighs as what is said": ("excerpts.SHOWN=1.4",),
+    "what is shown weighs nothing": ("excerpts.SHOWN=0",),
+    "no recency": ("excerpts.HALVED_AFTER=1000000000",),
+    "each fact once": ("excerpts.REPEATED=(1,)",),
+    "neighbours not together": ("excerpts.BESIDE=1",),
+    "short lines as good as long ones": ("excerpts.UNIT_OVERHEAD=0",),
+    "only facts and words count": ("excerpts.FILLER=0",),
+    "long commands as likely as short ones": ("inventory.LENGTH_OF_A_RUN=1000000000",),
+    "no short list": ("layers.INVENTORY_SHARE=0",),
+    "no newest messages": ("layers.TAIL_SHARE=0",),
+}
+"""What is changed to see what a mechanism is worth."""
+
+
+def main() -> None:
+    """Measure what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", nargs="+", type=Path)
+    parser.add_argument("--size", type=float, action="append", default=[], help="share of the conversation")
+    parser.add_argument(
+        "--left", type=float, action="append", default=[], help="share of all tokens that is to be left"
+    )
+    parser.add_argument("--set", action="append", default=[], help="a constant, as in excerpts.BESIDE=1")
+    parser.add_argument("--table", action="store_true", help="what each mechanism is worth")
+    arguments = parser.parse_args()
+    found = [case for path in arguments.sessions for case in cases(read_recording(path))]
+    variants = MECHANISMS if arguments.table else {"": arguments.set}
+    rows: list[tuple[str, Figures]] = []
+    for name, changes in variants.items():
+        with ExitStack() as stack:
+            for constant, value in (change.split("=", 1) for change in changes):
+                stack.enter_context(patch(f"acp_agent.compaction.{constant}", ast.literal_eval(value)))
+            rows += [(f"{name} left {left:.0%}", figures(found, left=left)) for left in arguments.left]
+            rows += [(f"{name} size {size:.0%}", figures(found, size=size)) for size in arguments.size]
+    print(f"| | {' | '.join(rows[0][1])} |")
+    print("| --- " * (len(rows[0][1]) + 1) + "|")
+    for name, row in rows:
+        print(f"| {name.strip()} | {' | '.join(f'{100 * value:.1f}' for value in row.values())} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Automatic compactions at windows from 8k to 1M tokens: `python -m benchmarks.small_windows FOLDER`.
+
+Walks through recorded sessions request by request, and counts what becomes of each attempt to compact without a model.
+One that comes to nothing although enough could leave is a fault. `still full`: the fixed parts fill the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import anyio
+
+from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
+from acp_agent.compaction.assembly import LEAST_GAIN
+from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.recording import Recording
+from acp_agent.compaction.layers import unanswered
+from acp_agent.compaction.room import size_of
+from acp_agent.compaction.triggers import NEW_INPUT
+from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage
+from acp_agent.errors import AgentError, NoRoomError
+from benchmarks.compactions_in_a_row import no_model
+
+WINDOWS = (8_000, 16_000, 32_000, 200_000, 1_000_000)
+LARGE = 200_000  # from here on, no session of its own fills the window
+THRESHOLD = 0.8
+COLUMNS = ("requests", "attempts", "must fit", "mask", "excerpts", "too little", "no room", "fault", "still full")
+
+
+def requests(recording: Recording) -> Iterator[tuple[int, int]]:
+    """Yield for each request how many messages it has, and the number of the prompt of its turn."""
+    prompt, messages = 1, recording.messages
+    for count, entry in enumerate(recording.entries, 1):
+        if isinstance(entry.message, UserMessage):
+            prompt = entry.seq
+        more = count < len(messages) and not isinstance(messages[count], AssistantMessage)
+        if isinstance(entry.message, UserMessage | ToolResult) and not more:
+            yield count, prompt
+
+
+async def walk(recording: Recording, window: int, faults: list[str]) -> Counter[str]:
+    """Return what happened in one session with one window. A request that cannot be made to fit ends it."""
+    service, found = CompactionService(), Counter[str]()
+    last: tuple[ConversationState, CompactedState] | None = None
+    again, at = 0.0, 0
+    for count, prompt in requests(recording):
+        found["requests"] += 1
+        since, system, cwd = recording.messages[at:count], recording.system, recording.cwd
+        first = ConversationState.of(since, window=window, system=system, cwd=cwd)
+        state = replace(last[1].next_state(last[0], since) if last else first, turn_from=prompt)
+        budget = state.budget
+        full = budget.used > budget.limit
+        if not full and (not budget.exceeded(budget.used, THRESHOLD) or budget.used < again):
+            continue
+        found.update({"attempts": 1, "must fit": full})
+        policy = CompactionPolicy("", by_hand=False, must_fit=full, steps=("mask", "excerpts"))
+        why = "no step had anything to do"
+        try:
+            result = await service(state, policy, no_model)
+        except AgentError as error:
+            result, why = None, f"{type(error).__name__}: {error}"
+        again = (result.tokens_after if result else budget.used) + budget.usable * NEW_INPUT
+        if result is not None:
+            found[result.strategy] += 1
+            last, at = (state, result), count
+            found["still full"] += result.tokens_after > (budget.most if full else budget.usable * THRESHOLD)
+            continue
+        kind = gain_missed(state, policy)
+        found.update([kind])
+        if kind == "fault":
+            faults.append(f"{recording.name} at request {count}, window {window:,}, used {budget.used:,}: {why}")
+        if full:
+            break
+    return found
+
+
+def gain_missed(state: ConversationState, policy: CompactionPolicy) -> str:
+    """Return how to count an attempt that came to nothing: whether more could have left than is worth the effort."""
+    fixed = {entry.seq for entry in unanswered(state)}
+    beside = estimate_messages(entry.message for entry in state.entries if entry.seq not in fixed)
+    try:
+        gain = beside - size_of(state, policy)
+    except NoRoomError:
+        return "no room"
+    return "fault" if gain > (0 if policy.must_fit else state.budget.window * LEAST_GAIN) else "too little"
+
+
+def joined(paths: Sequence[Path], times: int) -> Recording:
+    """Return all transcripts one after the other, so many times, for windows that none of them fills."""
+    messages = [message for path in paths for message in json.loads(path.read_text())["messages"]]
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"messages": messages * times}, file)
+        file.flush()
+        return read_recording(Path(file.name))
+
+
+async def main() -> int:
+    """Print the table and the faults; return 1 where there is one."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.small_windows")
+    parser.add_argument("folder", type=Path)
+    paths, faults = sorted(parser.parse_args().folder.glob("*.json")), list[str]()
+    recordings = [read_recording(path) for path in paths]
+    print("   window  " + "  ".join(f"{column:>10}" for column in COLUMNS))
+    for window in WINDOWS:
+        walked = recordings if window < LARGE else [joined(paths, -(-window // LARGE))]
+        total = sum([await walk(recording, window, faults) for recording in walked], Counter[str]())
+        print(f"{window:>9,}  " + "  ".join(f"{total[column]:>10,}" for column in COLUMNS))
+    print("\n".join(faults))
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(anyio.run(main))

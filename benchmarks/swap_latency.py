@@ -1,0 +1,80 @@
+"""How long excerpts keep a turn waiting, and the event loop: `python -m benchmarks.swap_latency TRANSCRIPTS`.
+
+One conversation of about 150,000 tokens is put together from recorded sessions. Prints the median of five: the time to
+index all of it (a session just opened), the time of a compaction whose entries were indexed as they came, the time of
+both together, and the longest time for which the event loop did not run meanwhile.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState, estimate_messages
+from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.conversation.messages import Message
+from acp_agent.errors import CompactionError
+from acp_agent.llm.provider import ModelEvent, ModelRequest
+
+TOKENS = 150_000
+WINDOW = 200_000
+RUNS = 5
+BREATH = 0.002
+"""Seconds between two looks at the clock."""
+
+
+async def no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    raise CompactionError("no model is asked")
+    yield  # the type of a stream
+
+
+async def longest_pause(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+    """Return the seconds that the work took, and the longest pause of the event loop meanwhile."""
+    pause = took = 0.0
+
+    async def tick() -> None:
+        nonlocal pause
+        while True:
+            before = time.perf_counter()
+            await anyio.sleep(BREATH)
+            pause = max(pause, time.perf_counter() - before - BREATH)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        began = time.perf_counter()
+        await work()
+        took = time.perf_counter() - began
+        tasks.cancel_scope.cancel()
+    return took, pause
+
+
+async def main(paths: Sequence[Path]) -> None:
+    messages: list[Message] = []
+    for path in paths:
+        messages += read_recording(path).messages
+        if estimate_messages(messages) >= TOKENS:
+            break
+    state = ConversationState.of(messages, window=WINDOW)
+    policy, service, index = CompactionPolicy("", strategy="excerpts", size=40_000), CompactionService(), ExcerptIndex
+    indexed = index.of(state.originals)
+    works: dict[str, Callable[[], Awaitable[object]]] = {
+        "index": lambda: to_thread.run_sync(index.of, state.originals),
+        "swap, indexed as they came": lambda: service(state, policy, no_model, index=indexed),
+        "swap, just loaded": lambda: service(state, policy, no_model),
+    }
+    print(f"{len(messages)} messages, {state.budget.used:,} tokens")
+    for name, work in works.items():
+        times = [await longest_pause(work) for _ in range(RUNS)]
+        took, pause = (statistics.median(column) for column in zip(*times, strict=True))
+        print(f"{name:28} {took * 1000:6.0f} ms   longest pause of the event loop {pause * 1000:5.1f} ms")
+
+
+if __name__ == "__main__":
+    anyio.run(main, sorted(Path(sys.argv[1]).glob("*.json")))
