@@ -1,8 +1,7 @@
 """How long excerpts keep a turn waiting, and the event loop: `python -m benchmarks.swap_latency TRANSCRIPTS`.
 
-One conversation of about 150,000 tokens is put together from recorded sessions. Prints the median of five: the time to
-index all of it (a session just opened), the time of a compaction whose entries were indexed as they came, the time of
-both together, and the longest time for which the event loop did not run meanwhile.
+One conversation of about 150,000 tokens is put together from recorded sessions. Prints the median of five for indexing, for a
+compaction whose entries were indexed as they came, for both, and the longest pause of the event loop meanwhile.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ from acp_agent.llm.provider import ModelEvent, ModelRequest
 
 TOKENS = 150_000
 WINDOW = 200_000
-RUNS = 5
-BREATH = 0.002
-"""Seconds between two looks at the clock."""
+RUNS, BREATH = 5, 0.002  # seconds between two looks at the clock
 
 
 async def no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

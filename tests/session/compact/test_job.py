@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.compaction.excerpts import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
@@ -44,7 +45,7 @@ from acp_agent.llm.provider import (
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compact.job import Compactor
-from acp_agent.session.compact.order import Order
+from acp_agent.session.compact.order import Order, Prepared
 from acp_agent.session.hooking import SessionHooks
 from acp_agent.session.log import SessionLog
 from acp_agent.storage.sqlite import SqliteStore
@@ -68,6 +69,7 @@ class Desk:
     reword: Callable[[str], str] = str
     tools: tuple[ToolDefinition, ...] = ()
     native: NativeCompaction | None = None
+    afterwards: Callable[[], Awaitable[None]] | None = None
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:
@@ -103,9 +105,10 @@ class Desk:
         return TokenUsage()
 
     async def after_compaction(self, order: Order, swap: ContextSwapped, before: TokenUsage) -> None:
-        pass
+        if self.afterwards is not None:
+            await self.afterwards()
 
-    async def compact(self) -> bool:
+    async def compact(self, *, prepared_first: bool = False) -> bool:
         handlers = known_handlers(builtin_handlers().values())
         library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, handlers)
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
@@ -118,7 +121,14 @@ class Desk:
         policy = CompactionPolicy(run.render(), strategy="summary" if self.native is None else "native")
         index = ExcerptIndex.of(state.originals)
         order = Order(run, "manual", state, context.revision, policy, self.model, self.native, None, index)
-        return await compactor.compact(order) is not None
+        if not prepared_first:
+            return await compactor.compact(order) is not None
+        prepared = await compactor.prepare(order, ModelCalls(order.call))
+
+        async def pending(_: Show) -> Prepared | None:
+            return prepared
+
+        return await compactor.compact(order, pending) is not None
 
     async def events(self) -> list[Event]:
         return [logged.event async for logged in self.store.events("s")]
@@ -286,3 +296,35 @@ async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(tmp_pat
             await one.compact()
         assert one.statuses == ["failed"]
         assert len(one.log.context.entries) == 2
+
+
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(tmp_path: Path, how: str) -> None:
+    async with desk(tmp_path) as one:
+        with anyio.CancelScope() as scope:
+
+            async def afterwards() -> None:
+                if how == "failed":
+                    raise CompactionError("A hook broke.")
+                scope.cancel()
+                await anyio.sleep_forever()
+
+            one.afterwards = afterwards
+            with suppress(CompactionError):
+                await one.compact()
+        assert one.statuses == ["completed"]
+        assert not any(isinstance(event, CompactionFailed) for event in await one.events())
+
+
+async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+
+        async def refuse(_: Update) -> None:
+            raise CompactionError("The editor is gone.")
+
+        one.on_show = refuse
+        with pytest.raises(CompactionError):
+            await one.compact(prepared_first=True)
+        one.on_show = None
+        spent = [event.usage for event in await one.events() if isinstance(event, CompactionFailed)]
+        assert [usage and usage.output_tokens for usage in spent] == [10]
