@@ -1,7 +1,7 @@
 """How long excerpts keep a turn waiting, and the event loop: `python -m benchmarks.swap_latency TRANSCRIPTS`.
 
-One conversation of about 150,000 tokens is put together from recorded sessions. Prints the median of five for indexing, for a
-compaction whose entries were indexed as they came, for both, and the longest pause of the event loop meanwhile.
+One conversation of about 150,000 tokens is put together from recorded sessions. Prints medians of five: indexing it, a
+compaction whose entries were indexed as they came, and both; with the longest pause of the event loop meanwhile.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -19,17 +19,11 @@ from acp_agent.compaction import CompactionPolicy, CompactionService, Conversati
 from acp_agent.compaction.evaluation.importers import read_recording
 from acp_agent.compaction.excerpts import ExcerptIndex
 from acp_agent.conversation.messages import Message
-from acp_agent.errors import CompactionError
-from acp_agent.llm.provider import ModelEvent, ModelRequest
+from benchmarks.compactions_in_a_row import no_model
 
 TOKENS = 150_000
 WINDOW = 200_000
 RUNS, BREATH = 5, 0.002  # seconds between two looks at the clock
-
-
-async def no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    raise CompactionError("no model is asked")
-    yield  # the type of a stream
 
 
 async def longest_pause(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
@@ -55,9 +49,9 @@ async def longest_pause(work: Callable[[], Awaitable[object]]) -> tuple[float, f
 async def main(paths: Sequence[Path]) -> None:
     messages: list[Message] = []
     for path in paths:
-        messages += read_recording(path).messages
-        if estimate_messages(messages) >= TOKENS:
-            break
+        more = read_recording(path).messages
+        if estimate_messages((*messages, *more)) <= TOKENS:
+            messages += more
     state = ConversationState.of(messages, window=WINDOW)
     policy, service, index = CompactionPolicy("", strategy="excerpts", size=40_000), CompactionService(), ExcerptIndex
     indexed = index.of(state.originals)
