@@ -125,8 +125,8 @@ def fill(
     pins = state.memory.pins
 
     def quoted(rules: Sequence[Quote], requests: Sequence[Quote]) -> tuple[Text, ...]:
-        grants = state.allowed(state.grants)
-        return frame_quotes(render_quotes(pins, rules, requests, mode=state.mode, grants=grants, plan=state.plan))
+        quotations = render_quotes(pins, rules, requests, mode=state.mode, grants=state.allowed, plan=state.plan)
+        return frame_quotes(quotations)
 
     told = body or frame_summary(summary, recall=recall)
     least = sum(map(estimate_part, (*quoted((), ()), *told)))

@@ -76,9 +76,10 @@ class ConversationState:
         """Return the entries that excerpts are taken from, in order."""
         return self.source or tuple(entry for entry in self.entries if not entry.summary)
 
-    def allowed(self, grants: Iterable[str]) -> list[str]:
-        """What needs no asking, where this is allowed in the session."""
-        return sorted({*grants, *self.rules})
+    @property
+    def allowed(self) -> list[str]:
+        """What needs no asking: the session's grants, and the rules of the project."""
+        return sorted({*self.grants, *self.rules})
 
     @classmethod
     def from_context(

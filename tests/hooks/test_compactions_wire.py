@@ -12,7 +12,7 @@ import pytest
 from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, desk
 from support.client import AgentError
 from support.compactions import asked_last, is_summary_request, shown_compactions
-from support.models import Reply, Usage
+from support.models import Reply, ToolCall, Usage
 
 NO_BACKGROUND = {"compaction": {"prepare": False}}
 HOOK = """\
@@ -202,6 +202,18 @@ async def test_a_veto_at_the_threshold_lets_the_turn_go_on_and_is_asked_for_once
         await it.prompt("Two?", Reply("Second.", usage=Usage(THRESHOLD, 5)))
         assert (it.asked, shown_compactions(it.agent)) == (0, [])
         assert LONG in str(it.last)
+        assert names(tmp_path).count("before_compaction") == 1
+
+
+async def test_a_veto_of_a_summary_in_the_background_is_asked_for_once_in_a_turn(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    read = ToolCall("read", {"path": str(tmp_path / "a.txt")})
+    with_hook(tmp_path, 'Outcome.block("Later.")')
+    async with desk(tmp_path) as it:
+        await it.filled(PREPARE)
+        steps = [Reply("Step.", tool_calls=[read], usage=Usage(THRESHOLD, 5)) for _ in range(4)]
+        await it.prompt("Two?", *steps, Reply("Done.", usage=Usage(THRESHOLD, 5)))
+        assert (it.asked, shown_compactions(it.agent)) == (0, [])
         assert names(tmp_path).count("before_compaction") == 1
 
 

@@ -126,8 +126,8 @@ class SessionCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
         """
-        if self.background.state == "none":
-            await self.background.drop()  # of another context
+        if self.background.state == "none" or (self._attempts.opens_turn and self._is_vetoed):
+            await self.background.drop()  # of another context, or to ask the hook again
         at = await self._situation(active)
         last, self._attempts.model, self._attempts.opens_turn = self._attempts.model, active, False
         trigger = _trigger(at.level, active, last)
@@ -143,7 +143,8 @@ class SessionCompaction:
                 order, since = await self._order("threshold", active), self._attempts.last_seq
                 if order is not None and not await self._compact(order.with_steps("mask"), active):
                     self._attempts.last_seq = since  # a summary is on its way
-                    await self.background.begin(lambda: self._to_prepare(active))
+                    if not self._attempts.vetoed:
+                        await self.background.begin(lambda: self._to_prepare(active))
             case "swap":
                 await self._swap(at.level, trigger, active, self.background.failure)
             case "wait":
@@ -181,8 +182,13 @@ class SessionCompaction:
             background=self.background.state,
             opens_turn=attempts.opens_turn,
             grown=grown / budget.usable,
-            vetoed=attempts.vetoed,
+            vetoed=attempts.vetoed or self._is_vetoed,
         )
+
+    @property
+    def _is_vetoed(self) -> bool:
+        """Whether a hook vetoed the summary in the background."""
+        return isinstance(self.background.failure, CompactionVetoedError)
 
     async def _index(self) -> None:
         try:
