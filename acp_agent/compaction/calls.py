@@ -51,13 +51,9 @@ class ModelCalls:
     ) -> None:
         self._call = call
         self._show = show
-        self._begins = [] if begin is None else [begin]
+        self._begin = begin
         self.requests = 0
         self.usage: Usage | None = None
-
-    def begin_with(self, first: Callable[[], Awaitable[None]]) -> None:
-        """Do this before what is done before each request."""
-        self._begins.insert(0, first)
 
     @property
     def cached(self) -> float | None:
@@ -74,7 +70,7 @@ class ModelCalls:
         :raises CompactionError: the answer broke off, or too many requests were made.
         :raises ModelError: the model could not be asked.
         """
-        await self._begin()
+        await self._begun()
         try:
             async with aclosing(self._call(request)) as stream:
                 async for event in stream:
@@ -97,7 +93,7 @@ class ModelCalls:
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
         """Have the provider compact, once; raises what `ask` raises."""
-        await self._begin()
+        await self._begun()
         try:
             compacted = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
@@ -121,10 +117,10 @@ class ModelCalls:
             sum(costs) if costs else None,
         )
 
-    async def _begin(self) -> None:
+    async def _begun(self) -> None:
         self._count()
-        for begin in self._begins:
-            await begin()
+        if self._begin is not None:
+            await self._begin()
 
     def _count(self) -> None:
         if self.requests >= MAX_REQUESTS:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
+from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, Message, Text, UserMessage, UserPart
 
 _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "
@@ -46,6 +47,24 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
         return ()
     history = _HISTORY.format(recall=_RECALL if recall else "")
     return (Text(f"<conversation_summary>\n{history}\n\n{_inside(summary)}\n</conversation_summary>"),)
+
+
+def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: bool) -> tuple[UserPart, ...]:
+    """Return a compacted past with other words for its summary.
+
+    What a provider has made itself cannot be reworded; the text beside it, for all other providers, ends with the
+    summary.
+    """
+    [old], [new] = frame_summary(summary, recall=recall), frame_summary(words, recall=recall)
+    changed: list[UserPart] = []
+    for part in parts:
+        if isinstance(part, Text):
+            changed.append(new if part == old else part)
+        elif isinstance(part, CompactedBlock) and part.text.endswith(old.text):
+            changed.append(replace(part, text=part.text.removesuffix(old.text) + new.text))
+        else:
+            changed.append(part)
+    return tuple(changed)
 
 
 def frame_excerpts(listed: str, excerpts: str, *, recall: bool) -> tuple[Text, ...]:

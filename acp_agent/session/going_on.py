@@ -4,6 +4,7 @@ is done. Knows nothing of how a model is asked."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.events import ContextAdded
@@ -62,12 +63,23 @@ class GoingOn:
             case Compact():
                 await compaction.on_request(outcome.action.instructions)
             case Summarize():
-                if summary := await compaction.summary(outcome.action.instructions):
-                    await self._note(summary)
+                await self._summarize(outcome.action.instructions)
             case Replace():
                 await replace_conversation(self._host, outcome.action.messages)
             case _:
                 pass
+
+    async def _summarize(self, instructions: str) -> None:
+        """Show a summary of the conversation, which stays as it is."""
+        compaction, models = self._host.compaction, self._host.models
+        order = await compaction.orders.make("hook", await models.active(self._host.model), instructions=instructions)
+        prepared = order and await compaction.compactor.prepare(replace(order, asked=True))
+        if prepared is not None:
+            await self._note(prepared.result.summary)
+        else:
+            await compaction.orders.tell_once(
+                "A hook wants a summary of the conversation; there is nothing to summarise yet."
+            )
 
     async def _goes_on(self, outcome: Outcome) -> bool:
         await self._host.hooks.add(outcome.context)

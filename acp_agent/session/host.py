@@ -141,11 +141,6 @@ class SessionHost:
         await self.show_usage()
         return restored
 
-    async def summary_written(self) -> None:
-        """Wait until no summary is being written in the background."""
-        if "compaction" in self.__dict__:
-            await self.compaction.background.finished()
-
     @cached_property
     def compaction(self) -> SessionCompaction:
         """The session's compactions. Loaded with the first prompt: a new session does not wait for it."""

@@ -78,8 +78,6 @@ class SessionNaming:
     async def _name(self, scope: anyio.CancelScope, over: anyio.Event) -> None:
         try:
             with scope:
-                # Many a local server does one thing at a time.
-                await self._host.summary_written()
                 try:
                     with anyio.fail_after(SECONDS):
                         answered = await self._ask()

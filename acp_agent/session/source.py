@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Sequence
 
 import anyio
@@ -15,6 +16,8 @@ from acp_agent.conversation.messages import UserMessage
 from acp_agent.session.log import SessionLog
 from acp_agent.session.replacing import REPLACE
 from acp_agent.storage.store import SessionStore
+
+_log = logging.getLogger(__name__)
 
 
 class Source:
@@ -45,6 +48,13 @@ class Source:
                 await to_thread.run_sync(self._add, events, context.swaps)
                 self._head = events[-1].seq
             return self._index
+
+    async def keep_up(self) -> None:
+        """Index what has come, in the background; what fails is logged, and tried again when the index is wanted."""
+        try:
+            await self.index()
+        except Exception:
+            _log.exception("the entries of %s were not indexed", self._session_id)
 
     async def _events(self, after: int) -> list[LoggedEvent]:
         if after == self._log.context.head:

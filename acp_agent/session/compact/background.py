@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -109,11 +110,6 @@ class BackgroundSummary:
         self._draft = None
         return draft.prepared
 
-    async def finished(self) -> None:
-        """Wait until nothing is being written."""
-        while self._draft is not None and self.state == "running":
-            await self._draft.changed.wait()
-
     async def drop(self) -> None:
         """Give up what is being written or waits, and log what it cost."""
         if self._draft is not None:
@@ -138,12 +134,9 @@ class BackgroundSummary:
         finally:
             draft.ended.set()
             # Also where the whole session is being ended: an append takes a moment.
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True), suppress(AgentError):
                 await draft.add()
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
-                    try:
-                        await self._log.append(SummaryDropped(calls.usage))
-                    except AgentError as error:
-                        _log.info("what a dropped summary cost was not logged: %s", error)
+                    await self._log.append(SummaryDropped(calls.usage))
         if draft.failure is not None:
             _log.warning("no summary was prepared: %s", draft.failure)

@@ -6,12 +6,11 @@ Whatever asks for one, the way is the same: an order is made, `Compactor` carrie
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.triggers import Pressure, pressure
 from acp_agent.conversation.events import CompactionTrigger
@@ -26,7 +25,7 @@ from acp_agent.session.commands import RecipeRun
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.decide import Situation, decide
 from acp_agent.session.compact.job import Compactor
-from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders, Prepared
+from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
 from acp_agent.session.models import ActiveModel
 from acp_agent.session.services import Services
 from acp_agent.session.source import Source
@@ -40,30 +39,16 @@ INDEXED_FROM = 0.5
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Attempts:
-    """What has been tried, for `decide`.
-
-    :ivar opens_turn: a prompt came, and no request has been sent since.
-    :ivar last_seq: seq of the log when a compaction came to nothing.
-    :ivar vetoed: a hook has vetoed one since the newest prompt.
-    :ivar model: the model of the last request.
-    """
-
-    opens_turn: bool = True
-    last_seq: int = 0
-    vetoed: bool = False
-    model: ActiveModel | None = None
-
-
 class SessionCompaction:
     """Compacts one session."""
 
     def __init__(self, host: SessionHost, services: Services) -> None:
         self._host = host
         self._tasks: TaskGroup | None = None
-        self._attempts = _Attempts()
-        self._told: set[str] = set()
+        self._opens_turn = True  # a prompt came, and no request has been sent since
+        self._failed_at = 0  # seq of the log when a compaction came to nothing
+        self._vetoed = False  # by a hook, since the newest prompt
+        self._model: ActiveModel | None = None  # that of the last request
         self._source = Source(services.store, host.session_id, host.log)
         self.orders = Orders(host, self._source)
         self.compactor = Compactor(
@@ -85,12 +70,11 @@ class SessionCompaction:
         """
         order = await self.orders.make("manual", await self._active(), run)
         assert order is not None  # since its recipe is given
-        other, pending = self.background.order, None
-        if other and other.terms == order.terms and (self.background.state == "ready" or other.asks == order.asks):
-            pending = self.background.result
-        else:
-            await self.background.drop()
-        return await self.compactor.compact(order, pending) is not None
+        prepared, least = self.background.order, 2 if self.background.state == "ready" else 3
+        if prepared is not None and prepared.terms[:least] == order.terms[:least]:
+            return await self.compactor.compact(order, self.background.result) is not None
+        await self.background.drop()
+        return await self.compactor.compact(order) is not None
 
     async def on_request(self, instructions: str = "") -> None:
         """Compact since a hook asked for it; a failure is shown, and the turn goes on."""
@@ -98,27 +82,15 @@ class SessionCompaction:
         order = await self._order("hook", await self._active(), instructions=instructions)
         try:
             if order is not None and await self.compactor.compact(order) is None:
-                await self._tell_once("A hook wants the conversation compacted; there is nothing to compact yet.")
+                await self.orders.tell_once("A hook wants the conversation compacted; there is nothing to compact yet.")
         except AgentError as error:
             _log.warning("a compaction that a hook asked for failed: %s", error)
-
-    async def summary(self, instructions: str = "") -> str | None:
-        """Return a summary that a hook asked for; None where there is nothing to summarise. The conversation stays.
-
-        :raises AgentError: none was written.
-        """
-        order = await self.orders.make("hook", await self._active(), instructions=instructions)
-        prepared = order and await self.compactor.prepare(replace(order, asked=True), ModelCalls(order.call))
-        if prepared is not None:
-            return prepared.result.summary
-        await self._tell_once("A hook wants a summary of the conversation; there is nothing to summarise yet.")
-        return None
 
     # --- by itself ---
 
     def begin_turn(self) -> None:
         """Note that a prompt came, so that hooks are asked again, and what came to nothing is tried again."""
-        self._attempts.opens_turn, self._attempts.vetoed = True, False
+        self._opens_turn, self._vetoed = True, False
 
     async def before_request(self, active: ActiveModel) -> None:
         """Compact before a model call where that is due.
@@ -126,10 +98,10 @@ class SessionCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
         """
-        if self.background.state == "none" or (self._attempts.opens_turn and self._is_vetoed):
+        if self.background.state == "none" or (self._opens_turn and self._is_vetoed):
             await self.background.drop()  # of another context, or to ask the hook again
         at = await self._situation(active)
-        last, self._attempts.model, self._attempts.opens_turn = self._attempts.model, active, False
+        last, self._model, self._opens_turn = self._model, active, False
         trigger = _trigger(at.level, active, last)
         match decide(at):
             case "prepare":
@@ -140,11 +112,11 @@ class SessionCompaction:
                 if level == "full" or (failure and level not in ("none", "prepare")):
                     await self._swap(level, _trigger(level, active, last), active, failure)
             case "relieve":
-                order, since = await self._order("threshold", active), self._attempts.last_seq
-                if order is not None and not await self._compact(order.with_steps("mask"), active):
-                    self._attempts.last_seq = since  # a summary is on its way
-                    if not self._attempts.vetoed:
-                        await self.background.begin(lambda: self._to_prepare(active))
+                order = await self._order("threshold", active)
+                if order is not None and await self.compactor.would_mask(order):
+                    await self._compact(order.with_steps("mask"), active)
+                elif order is not None:
+                    await self.background.begin(lambda: self._to_prepare(active))
             case "swap":
                 await self._swap(at.level, trigger, active, self.background.failure)
             case "wait":
@@ -157,19 +129,19 @@ class SessionCompaction:
 
     async def end_turn(self) -> None:
         """Put a summary that is ready in its place between two turns."""
-        model = self._attempts.model
+        model = self._model
         if model is not None and self.background.state == "ready" and self._host.compaction_settings(model.name).auto:
             await self._use_prepared(model)
 
     # --- the steps ---
 
     async def _situation(self, active: ActiveModel) -> Situation:
-        host, attempts, context = self._host, self._attempts, self._host.context
+        host, context = self._host, self._host.context
         settings, budget = host.compaction_settings(active.name), await host.requests.filled(active)
         if self._tasks is not None and budget.utilisation > INDEXED_FROM:
-            self._tasks.start_soon(self._index)
+            self._tasks.start_soon(self._source.keep_up)
         limits = await host.requests.limits(active, context.messages)
-        since = max(attempts.last_seq, *context.swaps[-1:], 0)
+        since = max(self._failed_at, *context.swaps[-1:], 0)
         grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
         level = pressure(budget, context.messages, limits, threshold=settings.threshold, prepare=settings.prepare)
         return Situation(
@@ -180,21 +152,15 @@ class SessionCompaction:
             prepares=settings.prepare is not None,
             wait=settings.wait,
             background=self.background.state,
-            opens_turn=attempts.opens_turn,
+            opens_turn=self._opens_turn,
             grown=grown / budget.usable,
-            vetoed=attempts.vetoed or self._is_vetoed,
+            vetoed=self._vetoed or self._is_vetoed,
         )
 
     @property
     def _is_vetoed(self) -> bool:
         """Whether a hook vetoed the summary in the background."""
         return isinstance(self.background.failure, CompactionVetoedError)
-
-    async def _index(self) -> None:
-        try:
-            await self._source.index()
-        except Exception:
-            _log.exception("the entries of %s were not indexed", self._host.session_id)
 
     async def _to_prepare(self, active: ActiveModel) -> Order | None:
         """Return the order for a summary in the background; None where masking old results will do."""
@@ -205,13 +171,13 @@ class SessionCompaction:
 
     async def _use_prepared(self, active: ActiveModel) -> AgentError | None:
         """Put a summary that is ready in its place; return why it was not used."""
-        prepared = await self.background.result()
-        if prepared is None:
-            return None
+        order = self.background.order
+        assert order is not None
         try:
-            now = await self.orders.now(prepared.order, active)
-            await self.compactor.compact(now, lambda _: _given(prepared))
+            now = await self.orders.now(order, active)
+            await self.compactor.compact(now, lambda _: self.background.result())  # nobody watches it being written
         except AgentError as error:
+            await self.background.drop()
             self._failed(error)
             return error
         return None
@@ -219,10 +185,7 @@ class SessionCompaction:
     async def _swap(
         self, level: Pressure, trigger: CompactionTrigger, active: ActiveModel, failure: AgentError | None
     ) -> None:
-        """Mask old results, or swap excerpts in.
-
-        :param failure: why there is no summary.
-        """
+        """Mask old results, or swap excerpts in; the receipt says why there is no summary."""
         await self.background.drop()
         order = await self._order(trigger, active, must_fit=level == "full")
         if order is not None:
@@ -247,14 +210,14 @@ class SessionCompaction:
             if isinstance(error, CompactionVetoedError) and order.policy.must_fit:
                 await self._end_if_too_large(active, reason)
                 raise
-        self._attempts.last_seq = self._host.context.head
+        self._failed_at = self._host.context.head
         if order.policy.must_fit:
             await self._end_if_too_large(active, reason)
         return False
 
     def _failed(self, error: AgentError) -> None:
         _log.warning("an automatic compaction failed: %s", error)
-        self._attempts.vetoed = self._attempts.vetoed or isinstance(error, CompactionVetoedError)
+        self._vetoed = self._vetoed or isinstance(error, CompactionVetoedError)
 
     async def _end_if_too_large(self, active: ActiveModel, reason: str) -> None:
         """Raise `ContextOverflowError` where the request is certainly too large: it need not be sent to be refused."""
@@ -272,13 +235,8 @@ class SessionCompaction:
         try:
             return await self.orders.make(trigger, active, must_fit=must_fit, instructions=instructions)
         except RecipeError as error:
-            await self._tell_once(f"The context is nearly full and cannot be compacted by itself. {error}")
+            await self.orders.tell_once(f"The context is nearly full and cannot be compacted by itself. {error}")
             return None
-
-    async def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            await self._host.tell(text)
 
     async def _active(self) -> ActiveModel:
         return await self._host.models.active(self._host.model)
@@ -290,7 +248,3 @@ def _trigger(level: Pressure, active: ActiveModel, last: ActiveModel | None) -> 
     if last is None:
         return "resume"
     return "overflow" if last.name == active.name else "model_switch"
-
-
-async def _given(prepared: Prepared) -> Prepared:
-    return prepared

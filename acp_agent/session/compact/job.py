@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -17,7 +18,7 @@ from anyio import to_thread
 from acp_agent.compaction.assembly import renewed
 from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.frame import frame_summary
+from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.room import size_of
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
@@ -27,15 +28,15 @@ from acp_agent.conversation.events import (
     CompactionTrigger,
     ContextSwapped,
     Event,
+    FileVersion,
     InstructionsLoaded,
     SummaryDropped,
 )
-from acp_agent.conversation.messages import CompactedBlock, Text, UserPart, new_id
+from acp_agent.conversation.messages import new_id
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import Outcome, SwapContext
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.order import BY_HAND, WITHOUT_MODEL, Order, Prepared
-from acp_agent.session.compact.swap import swap_events
 from acp_agent.session.log import SessionLog
 from acp_agent.session.reports import finished
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update
@@ -100,53 +101,32 @@ class Compactor:
             waited = anyio.current_time() - began
             receipt = replace(result.receipt, seconds=prepared.seconds, waited=waited, notes=notes)
             result = replace(result, receipt=receipt)
-            swapped = await self._commit(shown.compaction_id, prepared.order, result, instructions, added)
+            swapped = await self._commit(shown, prepared.order, result, instructions, added)
         except anyio.get_cancelled_exc_class():
-            await self._ended(shown, "cancelled", None, calls)
+            await self._ended(shown, None, calls)
             raise
         except AgentError as error:
-            await self._ended(shown, "failed", error, calls)
+            await self._ended(shown, error, calls)
             raise
         except Exception as error:
             failure = CompactionError(log_failure(_log, "The compaction failed inside the agent", error), _UNCHANGED)
-            await self._ended(shown, "failed", failure, calls)
+            await self._ended(shown, failure, calls)
             raise failure from error
         # Not above: what fails from here on does not undo the swap.
         await self._hooks.after_compaction(prepared.order, swapped, before)
         await self._hooks.recipe_ended(prepared.order.run, result.summary)
         return swapped
 
-    async def prepare(self, order: Order, calls: ModelCalls) -> Prepared | None:
-        """Compact without showing or changing anything; None where there is nothing to compact.
+    async def prepare(self, order: Order, calls: ModelCalls | None = None) -> Prepared | None:
+        """Ask the hooks, and compact without showing or changing anything; None where there is nothing to compact.
 
-        The hooks are asked as soon as it is certain that there will be a compaction: before the first request to a
-        model, or, where none is asked, before the result is handed back.
-
-        :param calls: counts what it costs.
         :raises CompactionVetoedError: a hook wants none.
         :raises AgentError: it failed.
         """
         began = anyio.current_time()
-        asked = order.asked
-
-        async def ask() -> None:
-            nonlocal asked
-            if not asked:
-                asked = True
-                outcome = await self._hooks.before_compaction(order)
-                if outcome.blocks or outcome.summary or outcome.context or outcome.stop is not None:
-                    raise _Interposed(outcome)
-
-        calls.begin_with(ask)
-        try:
-            result = await self._run(order, calls)
-            if result is not None:
-                await ask()
-        except _Interposed as interposed:
-            calls.requests = 0  # the request that was about to be made is not made
-            order = _as_hooks_want(order, interposed.outcome)
-            result = await self._run(order, calls)
-        order = replace(order, asked=True)
+        if not order.asked:
+            order = _as_hooks_want(order, await self._hooks.before_compaction(order))
+        result = await self._run(order, calls)
         return None if result is None else Prepared(order, result, anyio.current_time() - began)
 
     async def _renewed(self, prepared: Prepared, order: Order, calls: ModelCalls) -> Prepared | None:
@@ -164,37 +144,24 @@ class Compactor:
 
     async def would_mask(self, order: Order) -> bool:
         """Return whether masking old results of tools would be enough."""
-        return await self._run(order.with_steps("mask"), ModelCalls(order.call)) is not None
+        return await self._run(order.with_steps("mask")) is not None
 
-    async def _run(self, order: Order, calls: ModelCalls) -> CompactedState | None:
+    async def _run(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
+        native, writer, index = order.native, order.writer, order.index
         return await self.service(
-            order.state,
-            order.policy,
-            order.call,
-            calls=calls,
-            native=order.native,
-            writer=order.writer,
-            index=order.index,
+            order.state, order.policy, order.call, calls=calls, native=native, writer=writer, index=index
         )
 
     async def _commit(
-        self,
-        compaction_id: str,
-        order: Order,
-        result: CompactedState,
-        instructions: InstructionsLoaded | None,
-        added: Sequence[str],
+        self, shown: _Shown, order: Order, result: CompactedState, new: InstructionsLoaded | None, added: Sequence[str]
     ) -> ContextSwapped:
-        """Append the swap, and show it.
-
-        :param added: what hooks add behind it.
-        """
+        """Append the swap with new instructions before it and what hooks added behind it, and show it."""
         swaps: list[ContextSwapped] = []
 
         def build(context: Context) -> tuple[Event, ...]:
             if context.revision != order.revision:
                 raise CompactionError("The session changed while the summary was written, so it was not used.")
-            events = swap_events(context, order, result, compaction_id, instructions)
+            events = swap_events(context, order, result, shown.compaction_id, new)
             swaps.extend(event for event in events if isinstance(event, ContextSwapped))
             return events
 
@@ -203,10 +170,8 @@ class Compactor:
             await self._log.append_built(build)
             await self._hooks.add(added)
             await self._show(finished(swaps[-1]))
-            try:
+            with suppress(AgentError):  # the swap is what counts
                 await self._show_usage()
-            except AgentError as error:
-                _log.info("no usage to show after compaction %s: %s", compaction_id, error)
         return swaps[-1]
 
     async def _turn_end(
@@ -229,32 +194,23 @@ class Compactor:
                 "The history is unchanged; have the recipe ask for less, or allow more.",
             )
         if swap.summary != result.summary:
-            [old] = frame_summary(result.summary, recall=order.state.recall)
-            [new] = frame_summary(swap.summary, recall=order.state.recall)
-            sent = tuple(_reworded(part, old.text, new.text) for part in result.sent)
+            sent = reworded(result.sent, result.summary, swap.summary, recall=order.state.recall)
             result = replace(result, summary=swap.summary, sent=sent)
         return result, swap, outcome.context
 
-    async def _ended(
-        self, shown: _Shown, ended: Literal["failed", "cancelled"], error: AgentError | None, calls: ModelCalls
-    ) -> None:
-        """Log that a compaction came to nothing, and show it where it was shown, or somebody asked for it."""
-        asked = shown.trigger in BY_HAND and ended == "failed" and not isinstance(error, CompactionVetoedError)
-        reason = None if error is None else str(error)
-        event: Event | None = None
-        if shown.begun or asked:
-            event = CompactionFailed(shown.compaction_id, shown.trigger, ended, reason, calls.usage)
-        elif calls.usage is not None:
-            event = SummaryDropped(calls.usage)
-        if event is None:
-            return
+    async def _ended(self, shown: _Shown, error: AgentError | None, calls: ModelCalls) -> None:
+        """Log that a compaction failed or was cancelled, and show it where it was shown, or somebody asked for it."""
+        ended, reason = ("cancelled", None) if error is None else ("failed", str(error))
+        asked = shown.trigger in BY_HAND and error is not None and not isinstance(error, CompactionVetoedError)
         with anyio.CancelScope(shield=True):
-            try:
-                await self._log.append(event)
-            except AgentError as failure:
-                # Whoever appends next is told; what began in the editor must end there all the same.
-                _log.warning("the end of compaction %s was not logged: %s", shown.compaction_id, failure)
-            if isinstance(event, CompactionFailed):
+            # Whoever appends next is told what is wrong with the log; what began in the editor must end all the same.
+            with suppress(AgentError):
+                if shown.begun or asked:
+                    event = CompactionFailed(shown.compaction_id, shown.trigger, ended, reason, calls.usage)
+                    await self._log.append(event)
+                elif calls.usage is not None:
+                    await self._log.append(SummaryDropped(calls.usage))
+            if shown.begun or asked:
                 await shown.begin()
                 await self._show(CompactionFinished(shown.compaction_id, ended, error=reason))
 
@@ -279,12 +235,49 @@ class _Shown:
             await self._show(CompactionChunk(self.compaction_id, text))
 
 
-class _Interposed(AgentError):  # noqa: N818 - not for users, and no error
-    """Hooks want something of a compaction that is about to happen."""
+def swap_events(
+    context: Context,
+    order: Order,
+    result: CompactedState,
+    compaction_id: str,
+    instructions: InstructionsLoaded | None,
+) -> tuple[Event, ...]:
+    """Return the swap, and the events that go before it.
 
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        super().__init__("A hook interposed.")
+    :param context: at the moment of the swap, of the same revision as the order's.
+    :param instructions: the project's instructions as they are now; None leaves those that hold.
+    """
+    fresh: tuple[Event, ...] = ()
+    if instructions is not None and instructions.text != context.instructions:
+        fresh = (instructions,)
+    text = context.instructions if instructions is None else instructions.text
+    keep_from = fold_from = context.fold_from or 1
+    if result.sent:
+        behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > result.boundary]
+        keep_from, fold_from = min(behind, default=context.head + len(fresh) + 1), 0
+    memory = replace(result.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
+    swap = ContextSwapped(
+        compaction_id=compaction_id,
+        message_id=new_id("msg"),
+        trigger=order.trigger,
+        summary=result.summary,
+        sent=result.sent,
+        keep_from=keep_from,
+        carried=replace(context.carried(), instructions=text, memory=memory),
+        tokens_before=result.tokens_before,
+        tokens_after=result.tokens_after,
+        pinned=result.pinned,
+        usage=result.usage,
+        recipe=order.run.recipe.name,
+        digest=order.run.recipe.digest,
+        strategy=result.strategy,
+        rewritten=result.rewritten,
+        files=tuple(FileVersion(path, version) for path, version in context.files.items() if path in result.files),
+        fold_from=fold_from,
+        earlier=context.swaps,
+        receipt=result.receipt,
+    )
+    return (*fresh, swap)
 
 
 def _as_hooks_want(order: Order, outcome: Outcome) -> Order:
@@ -302,13 +295,3 @@ def _as_hooks_want(order: Order, outcome: Outcome) -> Order:
         steps = ("summary", "excerpts") if policy.must_fit else ("summary",)
         policy = replace(policy, written=outcome.summary, verify="off", sections=(), steps=steps)
     return replace(order, policy=policy, asked=True)
-
-
-def _reworded(part: UserPart, old: str, new: str) -> UserPart:
-    """Return a part with one framed summary in the place of another. What a provider has made itself cannot be
-    reworded; the text beside it, for all other providers, ends with the summary."""
-    if isinstance(part, Text):
-        return Text(new) if part.text == old else part
-    if isinstance(part, CompactedBlock) and part.text.endswith(old):
-        return replace(part, text=part.text.removesuffix(old) + new)
-    return part

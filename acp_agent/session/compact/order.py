@@ -59,23 +59,16 @@ class Order:
         return replace(self, policy=replace(self.policy, steps=steps))
 
     @property
-    def terms(self) -> object:
-        """What two orders share whose results may be used for each other: recipe, words to the model, bounds."""
+    def terms(self) -> tuple[object, ...]:
+        """What decides how the summary reads: recipe, words to the model, bounds; and, last, the model."""
         policy = replace(self.policy, size=None, by_hand=True, must_fit=False, steps=None, sent={})
-        return self.run.recipe.digest, replace(policy, max_images=None, max_bytes=None)
-
-    @property
-    def asks(self) -> object:
-        """Who writes the summary."""
-        return self.call, self.writer or self.state.request.model
+        policy = replace(policy, max_images=None, max_bytes=None)
+        return self.run.recipe.digest, policy, (self.call, self.writer or self.state.request.model)
 
 
 @frozen
 class Prepared:
-    """A result that waits to be used.
-
-    :ivar seconds: how long it took.
-    """
+    """A result that waits to be used, and how long it took."""
 
     order: Order
     result: CompactedState
@@ -83,10 +76,7 @@ class Prepared:
 
 
 class Orders:
-    """Makes one session's orders.
-
-    :param source: the original entries of the conversation, and their index.
-    """
+    """Makes one session's orders."""
 
     def __init__(self, host: SessionHost, source: Source) -> None:
         self._host = host
@@ -123,7 +113,6 @@ class Orders:
         if window is not None and window < known:
             longest = min(active.max_output_tokens, max(1, window // 2))
             active = replace(active, budget=replace(active.budget, window=window), max_output_tokens=longest)
-        # The first one loads the template engine.
         prompt = await run.rendered(around=host.surroundings(run.recipe))
         prompt = "\n\n".join((prompt, *await host.hooks.added_to(run, prompt)))
         index, revision, request = await self._source.index(), host.context.revision, host.requests.request(active)
@@ -152,10 +141,7 @@ class Orders:
         return replace(order, state=state, revision=revision, index=index)
 
     async def strategy(self, model: str) -> str:
-        """Return the strategy that an automatic compaction begins with.
-
-        :param model: `provider/model`.
-        """
+        """Return the strategy that an automatic compaction of this `provider/model` begins with."""
         recipe = (await self._host.recipes.library()).get(COMPACT)
         return self._host.compaction_settings(model).strategy or (recipe and _options(recipe).strategy) or "summary"
 
@@ -224,10 +210,14 @@ class Orders:
                     "Nothing was changed; correct that key, or leave it out and have the session's own model write."
                 )
                 raise CompactionError(wrong, advice) from error
-            if name not in self._told:
-                self._told.add(name)
-                await host.tell(f"{wrong} The session's own model writes them.")
+            await self.tell_once(f"{wrong} The session's own model writes them.")
             return None
+
+    async def tell_once(self, text: str) -> None:
+        """Tell the user what would otherwise be told at each attempt."""
+        if text not in self._told:
+            self._told.add(text)
+            await self._host.tell(text)
 
 
 def _options(recipe: Recipe) -> CompactionOptions:

@@ -30,8 +30,8 @@ from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
 from acp_agent.session.commands import COMPACT, RecipeRun
+from acp_agent.session.compact.job import swap_events
 from acp_agent.session.compact.order import Order
-from acp_agent.session.compact.swap import swap_events
 from support.logs import LogBuilder, is_legal, legal_logs
 
 HANDLERS = known_handlers(builtin_handlers().values())
