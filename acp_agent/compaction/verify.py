@@ -1,7 +1,7 @@
 """Check a summary: names, paths, numbers, URLs and quotations against the conversation; required headings.
 
-A piece is looked up, not understood: plain words are not checked, nor are single digits. The look-up is lenient in the
-ways in which a true summary varies: case, punctuation, plural, a part of a path, a rounded number.
+A piece is looked up, not understood: plain words are not checked, nor are single digits. Case, punctuation, plural, the
+beginning of a path and a rounding may differ. A dotted name may be put together, if its last part is a name elsewhere.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Literal, TypeAlias
+from itertools import pairwise
 from urllib.parse import unquote
 
 from anyio import to_thread
 
-from acp_agent.compaction.facts import LONGEST, RUNS, Kind, facts_of_run, key_of
+from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.entries import Entry
 from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, Thinking, ToolCall
@@ -26,24 +26,14 @@ from acp_agent.frozen import frozen
 
 _MARK = " [unverified]"
 MAX_TOLD = 20  # flagged pieces that a receipt or an error lists
-
 _LISTED, _LISTED_LENGTH = 60, 300
-_FEWEST_QUOTED_WORDS, _FEWEST_DIGITS, _SHORTEST_WORD = 3, 2, 3
+_QUOTED_WORDS, _FEWEST_DIGITS, _SHORTEST_WORD = 3, 2, 3
 _ROUNDED_ZEROS, _MOST_ROUNDED = 3, 0.05
-_NOT_FOUND = (
-    "The following was not found in what was summarised. Replace each by what really stands there, copied exactly, or "
-    "leave it out."
-)
-_ANSWER = (
-    "Answer with the whole corrected summary alone, in the same form, with everything else as it was. Call no tools "
-    "and mention neither this check nor the correction."
-)
 
 _log = logging.getLogger(__name__)
 _FENCE = re.compile(
-    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}|~{3,})[^`\n]*$"
-    r"(?:\n.*)*?(?:\n[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)",
-    re.MULTILINE,
+    r"(?m)^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}|~{3,})[^`\n]*$"
+    r"(?:\n.*)*?(?:\n[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)"
 )
 _SPAN = re.compile(
     r"(?<!`)`[^`\n]+`(?!`)|(?<!`)``(?!`)(?:[^`\n]|`(?!`))+``(?!`)"
@@ -51,18 +41,12 @@ _SPAN = re.compile(
     r"|\[[^\[\]\n]*\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)|\[[^\[\]\n]*\])"
     r"|<[a-z][a-z+]*:[^\s<>]*>"
 )
-_CITATION = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
-_LIST_NUMBER = re.compile(r"^[ \t>#]*\d{1,3}[.)][ \t]", re.MULTILINE)
+_REFERENCE = re.compile(r"(?m)\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()|^[ \t>#]*\d{1,3}[.)][ \t]")
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3})+(?![\w'’])")
-_SEPARATOR = re.compile(r"[,'’_\u00a0\u202f]")
-_SMALL = re.compile(r"(?<![\w.~])\d\d(?![\w.])")
 _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?(?:e(?P<exponent>[+-]?\d{1,2})(?!\d))?")
+_MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")
 _OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
-_ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
-_HEADING = re.compile(r"[ \t>]*(#{1,6})(?:[ \t]+|$)")
-
-_Kind: TypeAlias = Kind | Literal["quotation"]
 
 
 @frozen
@@ -78,7 +62,7 @@ class Verified:
 class Piece:
     """A piece of a text that can be looked up."""
 
-    kind: _Kind
+    kind: str  # a fact's, or "quotation"
     text: str
     start: int
     end: int
@@ -90,7 +74,8 @@ class Known:
     """What a summary may rest on."""
 
     words: str  # all texts in lower case, with one space between the words and at both ends
-    tokens: frozenset[str]  # the set of these words, and the beginnings of versions
+    tokens: frozenset[str]  # the set of these words
+    members: frozenset[str]  # those that stand as names: joined to other code, assigned, as keys or alone in quotes
     runs: frozenset[str]  # their keys tell a path that stands alone from the end of a longer one
     extensions: frozenset[str]  # of paths with a folder; they tell `cart.py` from the method `Cart.fit`
     numbers: tuple[tuple[float, ...], tuple[float, ...]]  # those with decimals or an exponent; integers
@@ -102,23 +87,21 @@ class Known:
         if "\\" in folded:  # JSON inside a text
             folded += "\n" + re.sub(r"\\[nrt]", " ", folded)
         words = _TOKEN.findall(folded)
-        tokens = {*words}
-        tokens |= {token[: dot.start()] for token in tokens for dot in re.finditer(r"\.", token[:LONGEST])}
+        members = frozenset(_TOKEN.findall(" ".join({*_MEMBER.findall(folded)})))
         found = {number[0] for number in _NUMBER.finditer(folded)}
-        found |= {_SEPARATOR.sub("", number) for number in _GROUPED.findall(folded)}
+        found |= {re.sub(r"\D", "", number) for number in _GROUPED.findall(folded)}
         decimals = tuple(sorted(float(number) for number in found if not number.isdecimal()))
         integers = tuple(sorted(float(number) for number in found if number.isdecimal()))
         runs = frozenset(key_of(run) for run in {*RUNS.findall(folded)})
         extensions = frozenset(run.rpartition(".")[2] for run in runs if "/" in run)
-        text = f" {' '.join(words)} "
-        return cls(text, frozenset(tokens), runs, extensions, (decimals, integers))
+        return cls(f" {' '.join(words)} ", frozenset(words), members, runs, extensions, (decimals, integers))
 
-    def has(self, kind: _Kind, said: str) -> bool:
+    def has(self, kind: str, piece: str) -> bool:
         """Return whether the texts contain a piece, or what it is made of."""
-        said = said.casefold()
+        said = piece.casefold()
         match kind:
             case "quotation":
-                return all(self._has_words(part) for part in _ELLIPSIS.split(said))
+                return all(self._has_words(part) for part in re.split(r"\[?(?:…|\.{3})\]?", said))
             case "option":
                 return said in self.runs
             case "hash":
@@ -126,10 +109,19 @@ class Known:
             case "url":
                 return self._has_words(said.partition("#")[0].partition("://")[2])
             case "number":
-                return self._has_number(_SEPARATOR.sub("", said))
+                return self._has_number(re.sub(r"\D", "", said))
             case _:
                 by_parts = self._has_path if kind == "path" else self._has_parts
-                return self._has_words(said) or self._has_number(said) or by_parts(said)
+                return self._has_member(piece) and (self._has_words(said) or self._has_number(said) or by_parts(said))
+
+    def _has_member(self, name: str) -> bool:
+        """Return whether the last part of a dotted name looks like a name or stands as one."""
+        owner, dot, member = name.rpartition(".")
+        a_word = dot and re.fullmatch(r"_\w+|[a-z]{3,}_*", member)
+        if not a_word or not self.members.isdisjoint({member.casefold(), member.rstrip("_")}):
+            return True
+        owner = " ".join(_TOKEN.findall(owner.casefold()))
+        return bool(re.search(f" {re.escape(owner)} [^ ]+ {member} ", self.words))  # `from owner import member`
 
     def _has_words(self, said: str) -> bool:
         words = _TOKEN.findall(said)
@@ -137,10 +129,11 @@ class Known:
 
     def _has_path(self, said: str) -> bool:
         """Return whether the texts contain a directory and, on its own, the rest of the path."""
+        if "/" not in said:
+            extension = said.rpartition(".")[2]
+            return extension in self.tokens and extension not in self.extensions and self._has_parts(said)
         parts = said.strip("/~.").split("/")
-        extension = parts[-1].rpartition(".")[2] if "." in parts[-1] else ""
-        a_method = "/" not in said and extension in self.tokens and extension not in self.extensions
-        if (a_method or not (extension or said[0] in "/~")) and self._has_parts(said):
+        if "." not in parts[-1] and said[0] not in "/~" and self._has_parts(said):
             return True
         splits = (("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts)))
         return any(rest in self.runs and self._has_words(folder) for folder, rest in splits)
@@ -160,9 +153,10 @@ class Known:
     def _has_number(self, said: str) -> bool:
         """Return whether the texts contain a number, a longer version or a number that was rounded to it."""
         said = said.removeprefix("v")
-        number = _NUMBER.fullmatch(said)
-        if said in self.tokens or number is None:
-            return said in self.tokens
+        if f" {said} " in self.words or f" {said}." in self.words:
+            return True
+        if (number := _NUMBER.fullmatch(said)) is None:
+            return False
         unit = 10.0 ** (int(number["exponent"] or 0) - len(number["decimals"] or ""))
         zeros = len(said) - len(said.rstrip("0"))
         if said.isdecimal() and zeros >= _ROUNDED_ZEROS:
@@ -188,43 +182,42 @@ async def verify(
         return Verified(text, (), missing_sections(text, policy.sections))
     known = await to_thread.run_sync(known_of, state, abandon_on_cancel=True)
 
-    async def checked(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
-        flagged = await to_thread.run_sync(unverified, text, known, abandon_on_cancel=True)
-        return flagged, missing_sections(text, policy.sections)
+    def check(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
+        return unverified(text, known), missing_sections(text, policy.sections)
 
-    flagged, missing = await checked(text)
+    flagged, missing = await to_thread.run_sync(check, text, abandon_on_cancel=True)
     if policy.verify == "mend" and (flagged or missing):
         try:
             mended = await mend(mend_request(flagged, missing))
-            wrong, lacking = await checked(mended)
-        except (CompactionError, ModelError) as error:
-            _log.info("a summary was not mended: %s", error)
-        else:
+            wrong, lacking = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
             # What lacks more than before is no correction, but an answer of another kind.
             if mended and len(lacking) <= len(missing):
                 text, flagged, missing = mended, wrong, lacking
+        except (CompactionError, ModelError) as error:
+            _log.info("a summary was not mended: %s", error)
+    told = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_TOLD]
     if policy.verify == "reject" and (flagged or missing):
-        raise _rejection(flagged, missing)
-    told = tuple(dict.fromkeys(piece.text for piece in flagged))
-    marked = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
-    return Verified(marked, told[:MAX_TOLD], missing)
+        raise _rejection(told, missing)
+    return Verified(await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True), told, missing)
 
 
 def mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
-    lines = ["Your summary was checked against the conversation and has to be corrected."]
+    blocks = ["Your summary was checked against the conversation and has to be corrected."]
     if flagged:
-        found = [f"- {piece.kind}: {' '.join(piece.text.split())[:_LISTED_LENGTH]}" for piece in flagged]
-        lines += ["", _NOT_FOUND, "", *list(dict.fromkeys(found))[:_LISTED]]
+        found = dict.fromkeys(f"- {each.kind}: {' '.join(each.text.split())[:_LISTED_LENGTH]}" for each in flagged)
+        blocks.append("These were not found. Replace each by what stands there, copied exactly, or leave it out:")
+        blocks.append("\\n".join(list(found)[:_LISTED]))
     if missing:
-        lines += ["", 'These sections are missing or empty. Write each; "None." if there is nothing to say:', ""]
-        lines += [f"- {name}" for name in missing]
-    return "\n".join([*lines, "", _ANSWER])
+        blocks.append('These sections are missing or empty. Write each; "None." if there is nothing to say:')
+        blocks.append("\n".join(f"- {name}" for name in missing))
+    blocks.append("Answer with the whole corrected summary alone, in the same form, with everything else as it was.")
+    return "\n\n".join([*blocks, "Call no tools and mention neither this check nor the correction."])
 
 
-def _rejection(flagged: Sequence[Piece], missing: Sequence[str]) -> CompactionError:
-    told = ", ".join(f"`{piece.text[:80]}`" for piece in flagged[:MAX_TOLD])
-    reasons = [f"it says what the conversation does not contain ({told})"] if flagged else []
+def _rejection(told: Sequence[str], missing: Sequence[str]) -> CompactionError:
+    names = ", ".join(f"`{piece[:80]}`" for piece in told)
+    reasons = [f"it says what the conversation does not contain ({names})"] if told else []
     reasons += [f"it lacks the sections {', '.join(missing)}"] if missing else []
     hint = "The history is unchanged; try /compact again, or set `verify: mark` in the recipe."
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
@@ -240,88 +233,71 @@ def known_of(state: ConversationState) -> Known:
 
 
 def _verified_part(summary: str) -> str:
-    """Return an earlier summary without what its check marked."""
-    parts: list[str] = []
-    at = 0
+    """Return an earlier summary with blanks in the place of what its check marked."""
     for piece in pieces(summary):
-        if piece.start >= at and summary.startswith(_MARK, piece.place):
-            parts.append(summary[at : piece.start])
-            at = piece.end
-    return " ".join([*parts, summary[at:]])
+        if summary.startswith(_MARK, piece.place):
+            summary = f"{summary[: piece.start]}{' ' * len(piece.text)}{summary[piece.end :]}"
+    return summary
 
 
 def _texts(entry: Entry) -> Iterator[str]:
     """Yield all texts of an entry, whoever they come from."""
     for part in (*entry.message.parts, *entry.typed):
-        if isinstance(part, Text | Thinking | CompactedBlock):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield f"{part.name} {part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
-        elif isinstance(part, ResourceLink | Resource | Image) and part.uri:
+        if isinstance(part, Text | Thinking | CompactedBlock | Resource):
+            yield part.text or ""
+        if isinstance(part, ResourceLink | Resource | Image) and part.uri:
             yield f"{part.uri} {unquote(part.uri)}"
         if isinstance(part, ResourceLink):
             yield f"{part.name}\n{part.title or ''}\n{part.description or ''}"
-        elif isinstance(part, Resource):
-            yield part.text or ""
+        if isinstance(part, ToolCall):
+            yield f"{part.name} {part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
 
 
 def unverified(text: str, known: Known) -> tuple[Piece, ...]:
     """Return the pieces of a summary that are not known, in order and without overlaps."""
     flagged: list[Piece] = []
     has = cache(known.has)
-    end = 0
     for piece in pieces(text):
-        if piece.start >= end and not has(piece.kind, piece.text):
+        overlaps = bool(flagged) and piece.start < flagged[-1].end
+        if not overlaps and not has(piece.kind, piece.text):
             flagged.append(piece)
-            end = piece.end
     return tuple(flagged)
 
 
 def mark(text: str, flagged: Iterable[Piece]) -> str:
     """Return the summary with a mark behind each flagged piece that has none yet."""
-    parts: list[str] = []
-    at = 0
-    for place in sorted({piece.place for piece in flagged}):
-        if not text.startswith(_MARK, place):
-            parts += [text[at:place], _MARK]
-            at = place
-    return "".join([*parts, text[at:]])
+    places = (place for place in sorted({piece.place for piece in flagged}) if not text.startswith(_MARK, place))
+    return _MARK.join(text[start:end] for start, end in pairwise([0, *places, len(text)]))
 
 
 def pieces(text: str) -> list[Piece]:
     """Return the pieces of a text, in the order of their starts, longer ones first."""
     spans = list(_SPAN.finditer(_FENCE.sub(_blank, text)))
-    found: list[Piece] = []
-
-    def add(kind: _Kind, start: int, end: int) -> None:
-        found.append(Piece(kind, text[start:end], start, end, _place(text, end, spans)))
-
-    for span in spans:
-        if span["quote"] and len(_TOKEN.findall(span[0].casefold())) >= _FEWEST_QUOTED_WORDS:
-            add("quotation", span.start() + 1, span.end() - 1)
-    bare = _LIST_NUMBER.sub(_blank, _CITATION.sub(_blank, text))
-    for number in _GROUPED.finditer(bare):
-        add("number", *number.span())
+    quotes = [span for span in spans if span["quote"] and len(_TOKEN.findall(span[0].casefold())) >= _QUOTED_WORDS]
+    found = [("quotation", span.start() + 1, span.end() - 1) for span in quotes]
+    bare = _REFERENCE.sub(_blank, text)
+    found += [("number", *number.span()) for number in _GROUPED.finditer(bare)]
     for run in RUNS.finditer(_GROUPED.sub(_blank, bare)):
         span = _around(spans, run.end())
         coded = bool(span and re.fullmatch(r"`+\S+`+", span[0])) or text.startswith("()", run.end())
-        for kind, start, end in _facts(run[0], coded):
-            add(kind, run.start() + start, run.start() + end)
-    return sorted(found, key=lambda piece: (piece.start, -piece.end))
+        found += _facts(run, coded)
+    placed = (Piece(kind, text[start:end], start, end, _place(text, end, spans)) for kind, start, end in found)
+    return sorted(placed, key=lambda piece: (piece.start, -piece.end))
 
 
-def _facts(run: str, coded: bool) -> Iterator[tuple[Kind, int, int]]:
+def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
     """Yield the facts of a run without those inside others; a word that is all of a code span is a name."""
-    found = facts_of_run(run)
-    key = key_of(run)
+    at, key = run.start(), key_of(run[0])
+    found = facts_of_run(run[0])
     whole = bool(found) and found[0][0] == key
     if coded and not whole and len(key) >= _SHORTEST_WORD and not key.isdecimal():
-        yield "name", run.find(key), run.find(key) + len(key)
+        start = at + run[0].find(key)
+        yield "name", start, start + len(key)
         return
     for _, start, end, kind in found[:1] if whole else found:
-        yield kind, start, end
-    for small in () if found else _SMALL.finditer(run.rstrip(".")):
-        yield "number", *small.span()
+        yield kind, at + start, at + end
+    for small in () if found else re.finditer(r"(?<![\w.~])\d\d(?![\w.])", run[0].rstrip(".")):
+        yield "number", at + small.start(), at + small.end()
 
 
 def _around(spans: Sequence[re.Match[str]], end: int) -> re.Match[str] | None:
@@ -356,7 +332,7 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
     filled: set[str] = set()
     above: list[tuple[int, str]] = []  # headings that the present line stands under
     for line in plain.split("\n"):
-        if heading := _HEADING.match(line):
+        if heading := re.match(r"[ \t>]*(#{1,6})(?:[ \t]+|$)", line):
             above = [(level, title) for level, title in above if level < len(heading[1])]
             above.append((len(heading[1]), _title(line[heading.end() :].rstrip(" \t#\r"))))
         elif any(character.isalnum() for character in line):

@@ -93,7 +93,7 @@ def marked(summary: str, known: Known = EMPTY) -> str:
         "`tests/test_rows.py::TestRows::test_join` fails (see tests/test_rows.py), so do `test_rows.py` and `test_*`.",
         "`/w/a b.md`",
         "`InvoiceView.get_queryset()` and InvoiceView, InvoiceViews, `billing.InvoiceView`, invoiceview",
-        "`ListView.class`, TestRows.log and InvoiceView.log()",
+        "TestRows.log and InvoiceView.log()",
         "prefetch_rows(), _rows_ is emphasis; `second_line`, c_d, `--include` and --include",
         "commit 9f3c2ab, `AssertionError`, E1103, TS2345",
         "1284, 1,284, 1'284 or 1_284 rows",
@@ -147,6 +147,46 @@ def test_what_the_conversation_contains_is_not_flagged(honest: str) -> None:
 )
 def test_what_the_conversation_does_not_contain_is_flagged(summary: str, pieces: list[str]) -> None:
     assert flagged(summary) == pieces
+
+
+CODE = """\
+The width of a shape is an order of magnitude; its border has a colour. Shape area and centre are cached. No shadow.
+class Shape(Base):
+    scale_: float
+    def area(self): return self.width * self._centre
+from geometry import rounding
+shape->fill(); Shape::parse; {"border": 1, 'line.style': "solid"}; opts["depth"] = 2; --no-outline
+private _Frame next; interface Canvas { title: string; toHex(): string }
+"""
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        "`Shape.area()`, Shape.area, `Base.width`, `Shape._centre`, `Shape.scale_` and _Shape.area_",
+        "`geometry.rounding`, `Shape._Frame`, `shape.fill()`, `Shape.parse`, `canvas.title`, `Canvas.toHex()`",
+        "`opts.border`, `opts['line.style']`, `line.style`, `opts['depth']`, `opts.outline` and `shape.width[0]`",
+        "The area is done. The border, too (cached).",
+    ],
+)
+def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
+    assert flagged(honest, Known.of([CODE])) == []
+
+
+@pytest.mark.parametrize(
+    "invented",
+    [
+        "Shape.magnitude",  # a word of a sentence
+        "shape.colour",
+        "Shape.centre",  # beside each other in a sentence
+        "Shape._area",  # another underscore
+        "Base.parse._fill",
+        "shape.shadow",
+    ],
+)
+@pytest.mark.parametrize("form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"])
+def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(invented: str, form: str) -> None:
+    assert flagged(form.format(invented), Known.of([CODE, "opts x"])) == [invented]
 
 
 def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> None:
