@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import ToolError
-from acp_agent.tools.mcp_lists import leave_out_odd
+from acp_agent.tools.mcp_lists import leave_out_odd, leave_out_output_schemas
 from acp_agent.tools.mcp_offer import ListName
 from acp_agent.tools.mcp_stdio import ServerProcess
 from acp_agent.tools.text import one_line
@@ -83,6 +83,7 @@ class Seen:
             case types.JSONRPCResponse(result=result):
                 for name, names in leave_out_odd(result, self.version).items():
                     self.left_out.setdefault(name, []).extend(names)
+                leave_out_output_schemas(result)
             case types.JSONRPCError(id=identifier, error=error) if identifier in self.forgotten:
                 error.data = NOT_TAKEN
             case _:

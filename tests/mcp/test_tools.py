@@ -286,6 +286,21 @@ async def test_an_odd_tool_is_left_out_by_its_name_and_the_others_stay(tmp_path:
         assert "'note'" in await logged(it, "of the MCP server garden: its tools")
 
 
+async def test_what_a_tool_answers_is_not_matched_with_its_servers_patterns(tmp_path: Path) -> None:
+    # Python's `re` would be at it for years.
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}}}
+    answer = says("Found.") | {"structuredContent": {"name": "a" * 60 + "!"}}
+    server = mcp_program(tmp_path, "garden", tools=[tool("look", outputSchema=schema)], results={"look": answer})
+    calls = [ToolCall("mcp__garden__look", {})]
+    replies = [Reply(tool_calls=calls), Reply("Done.")]
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "garden")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert result.text.startswith("Found.")
+        assert "a" * 60 in result.text
+
+
 async def test_a_tool_with_an_argument_that_no_provider_takes_is_left_out_by_its_name(tmp_path: Path) -> None:
     odd = tool("odd", inputSchema={"type": "object", "properties": {"two words": {"type": "string"}}})
     server = mcp_program(tmp_path, "garden", tools=[odd, tool("look")])
