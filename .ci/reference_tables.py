@@ -60,7 +60,7 @@ def form(schema: Schema) -> str:
         case "integer" | "number":
             return number(schema)
         case "string":
-            return "a regular expression" if schema.get("format") == "regex" else "a text"
+            return "a regular expression of RE2" if schema.get("format") == "regex" else "a text"
         case "array":
             return "a list"
         case _:

@@ -56,7 +56,7 @@ HANDLERS: Mapping[str, str] = {
         "in a file of the project. Else the model is told what is wrong and answers again, five times at most"
     ),
     "validate_tool_output": (
-        "the result of the tool (of every tool where none is named) has to have a match of the regular expression, "
+        "the result of the tool (of every tool where none is named) has to have a match of the [pattern](#patterns), "
         "or be JSON that the schema accepts. Else the model reads below it what is wrong"
     ),
 }

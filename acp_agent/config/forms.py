@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.settings import MODEL_NAME_FORM, Share, Size, ThoughtLevel, is_model_name
+from acp_agent.patterns import PatternError, compile_pattern
 
 MIN_PREPARE = 0.05
 MAX_THRESHOLD = 0.95
@@ -120,9 +121,9 @@ def _command(value: object) -> str | list[str]:
 
 def _matcher(value: str) -> str:
     try:
-        re.compile("" if value == "*" else value)
-    except re.error as error:
-        raise PydanticCustomError("matcher", "is not a regular expression: {why}", {"why": str(error)}) from error
+        compile_pattern("" if value == "*" else value)
+    except PatternError as error:
+        raise PydanticCustomError("matcher", "{why}", {"why": str(error)}) from error
     return value
 
 

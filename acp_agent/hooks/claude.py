@@ -25,6 +25,7 @@ from acp_agent.hooks.events import (
     SessionEnd,
     SessionStart,
 )
+from acp_agent.patterns import compile_pattern
 
 EVENTS: Mapping[EventName, str] = {ours: theirs for theirs, ours in ALIASES.items()}
 
@@ -88,15 +89,16 @@ def trigger(reason: str) -> str:
 def matches(matcher: str, event: HookEvent) -> bool:
     """Whether a matcher means this event.
 
-    A matcher of words and `|` means exactly these names; any other is a regular expression that is to be found in a
-    name. Empty, or `*`, it means all; at events that have nothing to match it means nothing.
+    A matcher of words and `|` means exactly these names; any other is a regular expression of RE2 that is to be found
+    in a name. Empty, or `*`, it means all; at events that have nothing to match it means nothing.
     """
     words = _names(event)
     if matcher in ("", "*") or not words:
         return True
     if re.fullmatch(r"[\w|-]+", matcher):
         return not words.isdisjoint(matcher.split("|"))
-    return any(re.search(matcher, word) for word in words)
+    pattern = compile_pattern(matcher)
+    return any(pattern.search(word) is not None for word in words)
 
 
 def _names(event: HookEvent) -> frozenset[str]:

@@ -15,6 +15,7 @@ from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from acp_agent.conversation.messages import JsonValue
+from acp_agent.patterns import PatternError, compile_pattern
 
 MAX_TOKENS = 1_000_000
 
@@ -39,9 +40,9 @@ def _ending(suffix: str) -> Callable[[str], str]:
 
 def _regex(value: str) -> str:
     try:
-        re.compile(value)
-    except re.error as error:
-        raise PydanticCustomError("regex", "is no regular expression: {why}", {"why": str(error)}) from error
+        compile_pattern(value)
+    except PatternError as error:
+        raise PydanticCustomError("regex", "{why}", {"why": str(error)}) from error
     return value
 
 
@@ -167,7 +168,7 @@ class ValidateToolOutputParams(_WithSchema):
     tool: Annotated[str | None, Field(min_length=1, description="which tool's results; left out: every tool's")] = None
     pattern: Annotated[
         Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})] | None,
-        Field(description="a regular expression that must be found in the result"),
+        Field(description="a regular expression of RE2 that must be found in the result"),
     ] = None
 
     @model_validator(mode="after")

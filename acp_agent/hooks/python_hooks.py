@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -26,6 +25,7 @@ from acp_agent.hooks.events import (
     event_name,
 )
 from acp_agent.hooks.outcomes import NOTHING, Action, Continue, Decision, Outcome
+from acp_agent.patterns import PatternError, compile_pattern
 
 Function: TypeAlias = Callable[..., "Outcome | Awaitable[Outcome | None] | None"]
 F = TypeVar("F", bound=Function)
@@ -81,9 +81,9 @@ def hook(
     if on_error not in ("allow", "block"):
         raise HookError(f"`on_error` should be 'allow' or 'block', not {on_error!r}.")
     try:
-        re.compile("" if matcher == "*" else matcher)
-    except re.error as error:
-        raise HookError(f"The matcher {matcher!r} is no regular expression: {error}.") from error
+        compile_pattern("" if matcher == "*" else matcher)
+    except PatternError as error:
+        raise HookError(f"The matcher {error}.") from error
     mark = Mark(frozenset(names), matcher, time_limit, on_error)
 
     def marked(function: F) -> F:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from acp_agent.hooks.contract import Services
 from acp_agent.hooks.events import AfterToolCall, EventName, HookEvent, TurnEnd
 from acp_agent.hooks.handler import project_text
 from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
+from acp_agent.patterns import compile_pattern
 
 _NEW_ANSWER = (
     "Your answer does not have the form that is demanded here: {}. Answer again, with JSON of that form and nothing "
@@ -62,7 +62,7 @@ class ValidateToolOutputHandler:
         text = event.text
         wrong: list[str] = []
         if said.pattern is not None:
-            search = partial(re.search, said.pattern, text, re.MULTILINE)
+            search = partial(compile_pattern(said.pattern, multiline=True).search, text)
             if await to_thread.run_sync(search, abandon_on_cancel=True) is None:
                 wrong.append(f"nothing in it matches the pattern {said.pattern}")
         if said.json_schema is not None or said.file is not None:

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from acp_agent.conversation.messages import JsonValue, ToolCall, Usage
 from acp_agent.llm.scripted import Answer, Scene, Script
+from acp_agent.patterns import Pattern, PatternError, compile_pattern
 
 _Tokens = Annotated[int, Field(ge=0)]
 
@@ -70,8 +71,8 @@ class SceneSection(_Section):
         """A regular expression must be one."""
         try:
             _pattern(when)
-        except re.error as error:
-            raise PydanticCustomError("when", f"is no regular expression: {error}") from error  # pyright: ignore[reportArgumentType] - a literal is only asked for
+        except PatternError as error:
+            raise PydanticCustomError("when", "{why}", {"why": str(error)}) from error
         return when
 
     @model_validator(mode="after")
@@ -103,9 +104,9 @@ class ScriptFile(_Section):
         return Script(self.name or name, scenes, self.context_window, self.delay)
 
 
-def _pattern(when: str | None) -> re.Pattern[str] | None:
+def _pattern(when: str | None) -> Pattern | None:
     if when is None or when == "*":
         return None
     if len(when) > 2 and when[0] == when[-1] == "/":
-        return re.compile(when[1:-1], re.IGNORECASE | re.DOTALL)
-    return re.compile(re.escape(when), re.IGNORECASE)
+        return compile_pattern(when[1:-1], ignore_case=True, dot_all=True)
+    return compile_pattern(re.escape(when), ignore_case=True)

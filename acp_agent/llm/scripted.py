@@ -6,7 +6,7 @@ The script is a list of scenes. Each has a `when` and the answers that it gives,
     context_window: 20000                     # optional, tokens
     delay: 0.01                               # optional, seconds before each piece of text; 0 where not set
     scenes:
-      - when: fix the failing test            # text in the prompt, in any case; or /a regular expression/
+      - when: fix the failing test            # text in the prompt, in any case; or /a regular expression of RE2/
         answers:
           - thinking: The test says what is wrong.
             text: I will look at the test first.
@@ -50,6 +50,7 @@ from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 from acp_agent.llm.parts import arguments_text, estimated_tokens, request_length, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.patterns import Pattern
 
 _PIECE = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
 
@@ -77,7 +78,7 @@ class Scene:
     :ivar after: user messages that must have come before the prompt.
     """
 
-    when: re.Pattern[str] | None
+    when: Pattern | None
     answers: tuple[Answer, ...]
     after: int = 0
 
@@ -102,7 +103,7 @@ class Script:
         said = _text(prompt) if isinstance(prompt, UserMessage) else ""
         turn = sum(isinstance(message, AssistantMessage) for message in request.messages[newest:])
         for scene in self.scenes:
-            if len(prompts) - 1 >= scene.after and (scene.when is None or scene.when.search(said)):
+            if len(prompts) - 1 >= scene.after and (scene.when is None or scene.when.search(said) is not None):
                 if turn < len(scene.answers):
                     return scene.answers[turn]
                 return Answer(f"(The script “{self.name}” has come to its end here.)")

@@ -68,7 +68,10 @@ hooks:
         ("Stop:\n    - {name: x}", "3: hooks.Stop.0.command: is required"),
         ("Stop:\n    - command: ['', x]", "3: hooks.Stop.0.command: should be a command line, or a list of a program"),
         ("Stop:\n    - command: [x, 3]", "3: hooks.Stop.0.command: should be a command line, or a list of a program"),
-        ("Stop:\n    - command: x\n      matcher: '('", "4: hooks.Stop.0.matcher: is not a regular expression: "),
+        (
+            "Stop:\n    - command: x\n      matcher: '('",
+            "4: hooks.Stop.0.matcher: `(` is no regular expression of RE2: ",
+        ),
         ("Stop:\n    - command: x\n      timeout: 0", "4: hooks.Stop.0.timeout: should be greater than 0"),
         ("Stop:\n    - command: x\n      on_error: stop", "4: hooks.Stop.0.on_error: should be 'allow' or 'block'"),
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),

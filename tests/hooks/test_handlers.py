@@ -203,12 +203,61 @@ def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
     assert len(faults(nine, {"items": {"type": "null"}})) == 6
 
 
+HOSTILE = "a" * 60 + "!"
+"""Python's `re` would look for `^(a+)+$` in it for years."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [
+        ({"pattern": "^(a+)+$"}, HOSTILE, [f"$: '{HOSTILE}' does not match '^(a+)+$'"]),
+        ({"pattern": "^(a+)+!$"}, HOSTILE, []),
+        ({"pattern": r"^\pL$"}, 5, []),
+        ({"patternProperties": {"^(a+)+$": False}}, {HOSTILE: 1}, []),
+        ({"patternProperties": {"^x-": {"type": "null"}}}, {"x-a": 1, "y": 2}, ["$['x-a']: 1 is not of type 'null'"]),
+        (
+            {"properties": {"b": {}}, "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+            {HOSTILE: 1, "aa": 2, "b": 3},
+            [f"$: Additional properties are not allowed: '{HOSTILE}'"],
+        ),
+        (
+            {"patternProperties": {"^a": {}}, "additionalProperties": {"type": "null"}},
+            {"a": 1, "b": 2, "c": None},
+            ["$.b: 2 is not of type 'null'"],
+        ),
+        ({"additionalProperties": False}, {}, []),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "pattern": "^(a+)+$"}, "a", []),
+    ],
+)
+def test_the_patterns_of_a_schema_are_matched_in_linear_time(
+    schema: JsonObject, value: JsonValue, found: list[str]
+) -> None:
+    assert schema_fault(schema) is None
+    assert faults(value, schema) == found
+
+
+@pytest.mark.parametrize("version", ["http://json-schema.org/draft-04/schema#", None])
+@pytest.mark.parametrize("keyword", [{"pattern": "(?=a)"}, {"patternProperties": {"(?=a)": {}}}])
+def test_a_schema_with_lookahead_is_refused_whatever_its_version(version: str | None, keyword: JsonObject) -> None:
+    fault = schema_fault({"$schema": version, **keyword} if version else keyword)
+    assert fault is not None
+    assert fault.startswith("`(?=a)` is no regular expression of RE2")
+
+
+def test_a_schema_with_a_keyword_that_would_match_otherwise_is_refused() -> None:
+    inner: JsonObject = {"patternProperties": {"^a": {}}}
+    fault = schema_fault({"allOf": [inner], "unevaluatedProperties": False})
+    assert fault is not None
+    assert "use `additionalProperties`" in fault
+
+
 async def test_a_result_of_another_form_is_objected_to() -> None:
     wrong = await handle("validate_tool_output", read("two\none"), {"tool": "read", "pattern": "^three"})
     assert wrong.decision == Decision(
         "block", "It does not have the form that is demanded: nothing in it matches the pattern ^three."
     )
     assert await handle("validate_tool_output", read("two\none"), {"pattern": "^one$"}) == NOTHING
+    assert (await handle("validate_tool_output", read(HOSTILE), {"pattern": "^(a+)+$"})).blocks
     assert await handle("validate_tool_output", read("x", "shell"), {"tool": "read", "pattern": "y"}) == NOTHING
     assert await handle("validate_tool_output", read("x", is_error=True), {"pattern": "y"}) == NOTHING
     assert (await handle("validate_tool_output", read("[1"), {"schema": {}})).blocks

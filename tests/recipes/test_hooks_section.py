@@ -98,12 +98,28 @@ def test_a_mistake_is_named_with_its_line(section: str, line: int, key: str, wor
 def test_mistakes_at_other_events_are_named_too() -> None:
     with pytest.raises(DocumentError, match="there is none for it"):
         parse("hooks:\n  session_start: {handler: compact}")
-    with pytest.raises(DocumentError, match=r"is no regular expression: .*unterminated"):
+    with pytest.raises(DocumentError, match=r"is no regular expression of RE2: missing \]"):
         parse("hooks:\n  PostToolUse: {handler: validate_tool_output, params: {pattern: '[a'}}")
     with pytest.raises(DocumentError, match=r"should end in \.jsonl"):
         parse("hooks:\n  PreToolUse: {handler: log_tool_usage, params: {path: config.yaml}}")
     with pytest.raises(DocumentError, match="`schema`, a `file` or a `pattern`"):
         parse("hooks:\n  after_tool_call: {handler: validate_tool_output, params: {tool: read}}")
+
+
+@pytest.mark.parametrize(
+    ("params", "key"),
+    [
+        ("{pattern: '^(?!error)'}", "params.pattern"),
+        ("{schema: {properties: {name: {pattern: '^(?!error)'}}}}", "params.schema"),
+        ("{schema: {items: {patternProperties: {'^(?!error)': {}}}}}", "params.schema"),
+    ],
+)
+def test_a_pattern_with_lookahead_is_refused_with_its_line_and_what_to_write_instead(params: str, key: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse(f"hooks:\n  after_tool_call:\n    handler: validate_tool_output\n    params: {params}")
+    assert (caught.value.line, caught.value.key) == (5, f"hooks.after_tool_call.{key}")
+    assert "`^(?!error)` is no regular expression of RE2: invalid perl operator: (?!." in caught.value.message
+    assert "It has no lookaround: match what stands around it too" in caught.value.message
 
 
 def test_a_caller_who_does_not_know_the_parameters_gets_any() -> None:

@@ -164,8 +164,8 @@ READERS: Mapping[SchemaName, Callable[[Document], None]] = {
 }
 
 BEYOND: Mapping[SchemaName, tuple[str, ...]] = {
-    "config": ("is not a regular expression",),
-    "project": ("is not a regular expression",),
+    "config": ("is no regular expression",),
+    "project": ("is no regular expression",),
     "recipe": (
         "but the file is x.md",
         "has a default under `arguments` too",
