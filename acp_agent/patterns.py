@@ -8,7 +8,7 @@ RE2, "Syntax": https://github.com/google/re2/wiki/Syntax
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 _LONGEST_SHOWN = 200
 _INSTEAD = (
@@ -35,23 +35,15 @@ class PatternError(ValueError):
     """A pattern that RE2 cannot match; names it, and says why and what to write instead."""
 
 
-class _Found(Protocol):
-    def span(self) -> tuple[int, int]: ...
-
-
-class _Compiled(Protocol):
-    def search(self, text: bytes, pos: int) -> _Found | None: ...
-
-
 class Pattern:
     """A compiled pattern.
 
-    :param compiled: by RE2, from bytes.
+    :param compiled: RE2's, of bytes.
     """
 
     __slots__ = ("_compiled",)
 
-    def __init__(self, compiled: _Compiled) -> None:
+    def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
 
     def search(self, text: str | bytes, start: int = 0) -> tuple[int, int] | None:
