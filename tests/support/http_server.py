@@ -165,7 +165,7 @@ class _Connection:
         watch = asyncio.ensure_future(self._reader.read(1))
         try:
             await asyncio.wait({app, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if not app.done() and not (watch.exception() or watch.result()):
+            if not app.done() and (watch.exception() is not None or not watch.result()):
                 app.cancel()
             await asyncio.wait({app})
         finally:
