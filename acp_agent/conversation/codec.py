@@ -12,6 +12,7 @@ version that does not know it passes over.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -68,6 +69,7 @@ def encode(event: Event) -> str:
 
     Lone surrogates (a file name that is no UTF-8, a broken escape in a model's answer), which no database and no wire
     takes, become U+FFFD, and so does what is nested so deeply in a call's arguments that it could not be read back.
+    Numbers that JSON does not have become null.
     """
     if _holds_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
@@ -148,8 +150,10 @@ def _mark(item: _Held, typed: object) -> _Held:
 def _storable(value: object, depth: int) -> object:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, int):
         return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if depth > _DEEPEST:
         return "\ufffd"
     if isinstance(value, dict):

@@ -5,7 +5,6 @@ Whatever it prints, this ends with an outcome or a `HookError` that says which k
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Annotated, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.strict_json import parse_json
 from acp_agent.errors import HookError
 from acp_agent.hooks.claude import text_of, with_our_keys
 from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
@@ -74,11 +74,9 @@ def read_answer(event: HookEvent, text: str) -> Outcome:
             _log.info("what a hook printed at %s is no JSON object and was left out: %.200s", event.name, text)
         return NOTHING
     try:
-        value = cast("object", json.loads(text))
+        value: object = parse_json(text)
     except ValueError as error:
         raise HookError(f"Its answer is no JSON: {error}.") from error
-    except RecursionError as error:
-        raise HookError("Its answer is nested too deeply.") from error
     if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
         return NOTHING  # what it was told: it ends with `tee log` or the like
     _log_unknown(cast("JsonObject", value))

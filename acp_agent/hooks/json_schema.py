@@ -6,12 +6,12 @@ loaded with the first schema.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.strict_json import parse_json
 from acp_agent.patterns import PatternError, compile_pattern
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ def json_of(answer: str) -> JsonValue:
     :raises NoJsonError: there is none.
     """
     try:
-        return _parse(answer)
+        return parse_json(answer)
     except ValueError as error:
         fault = error
     fences = [found["text"] for found in _FENCED.finditer(answer) if found["info"].strip().lower() in ("", "json")]
     if not fences:
         raise NoJsonError(f"it is no JSON ({fault}), and has no fence with JSON either") from fault
     try:
-        return _parse(fences[-1])
+        return parse_json(fences[-1])
     except ValueError as error:
         raise NoJsonError(f"what stands in its last fence is no JSON ({error})") from error
 
@@ -87,16 +87,6 @@ def faults(value: JsonValue, schema: JsonObject) -> list[str]:
     if len(errors) > MOST_FAULTS:
         named.append(f"and {len(errors) - MOST_FAULTS} more")
     return named
-
-
-def _parse(text: str) -> JsonValue:
-    def refuse(word: str) -> JsonValue:
-        raise ValueError(f"{word} is no JSON")
-
-    try:
-        return cast(JsonValue, json.loads(text, parse_constant=refuse))
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
 
 
 def _validator_class(schema: JsonObject) -> Any:

@@ -29,7 +29,8 @@ from acp_agent.conversation.messages import (
     new_id,
 )
 from acp_agent.errors import HookError
-from acp_agent.llm.parts import arguments_of, result_parts, user_parts
+from acp_agent.llm.arguments import arguments_of
+from acp_agent.llm.parts import result_parts, user_parts
 
 _STORED = "sha256:"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -181,6 +182,10 @@ def _checked(outcome: Outcome) -> Outcome:
         if value is not None and not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise HookError(f"`{name}` of its Outcome is a {type(value).__name__}; it should be a {wanted}.")
+    try:
+        json.dumps(outcome.tool_input, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise HookError(f"`tool_input` of its Outcome cannot be written as JSON: {error}.") from error
     texts = {"context": outcome.context, "notices": outcome.notices}
     if isinstance(outcome.action, Continue):
         texts["messages"] = outcome.action.messages

@@ -6,13 +6,14 @@ Knows neither HTTP nor the SDK.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acp_agent.conversation.messages import AssistantPart, JsonObject, StopReason, Text, Thinking, ToolCall, Usage
+from acp_agent.llm.arguments import tool_call
 from acp_agent.llm.failures import CallFailed
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
-from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
 
@@ -153,6 +154,8 @@ class MessagesFold:
             case "redacted_thinking":
                 return Thinking("", self._provider, dict(start))
             case "tool_use":
-                return tool_call(get_text(start, "id"), get_text(start, "name"), text, get_object(start, "input"))
+                # Some gateways send the whole input with the start of the block.
+                arguments = text or json.dumps(get_object(start, "input"))
+                return tool_call(get_text(start, "id"), get_text(start, "name"), arguments)
             case _:
                 return None

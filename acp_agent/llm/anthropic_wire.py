@@ -21,8 +21,8 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.llm.arguments import arguments_of
 from acp_agent.llm.parts import (
-    arguments_of,
     base64_of,
     newest_compacted,
     result_parts,

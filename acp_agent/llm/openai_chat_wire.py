@@ -28,15 +28,14 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.llm.arguments import arguments_text, tool_call
 from acp_agent.llm.attached import audio_format
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
 from acp_agent.llm.parts import (
-    arguments_text,
     base64_of,
     heard_parts,
     image_url,
     result_parts,
-    tool_call,
     wire_name,
 )
 from acp_agent.llm.profiles import ModelProfile

@@ -25,13 +25,12 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.llm.arguments import arguments_text, tool_call
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
 from acp_agent.llm.parts import (
-    arguments_text,
     image_url,
     newest_compacted,
     result_parts,
-    tool_call,
     user_parts,
     wire_name,
     without,

@@ -7,7 +7,6 @@ that the providers' caches compare. Knows no provider's wire form.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -17,7 +16,6 @@ from acp_agent.conversation.messages import (
     Audio,
     CompactedBlock,
     Image,
-    JsonObject,
     Message,
     Resource,
     ResourceLink,
@@ -29,8 +27,8 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.llm.arguments import arguments_text
 from acp_agent.llm.attached import audio_format, picture_of, sound_of, text_of
-from acp_agent.llm.json_access import parse_object
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import ModelRequest
 
@@ -87,16 +85,6 @@ def without(message: UserMessage, block: CompactedBlock | None) -> tuple[UserPar
     return rest if rest or not message.parts else None
 
 
-def arguments_of(call: ToolCall) -> JsonObject:
-    """What a call's input is sent as: an empty object where the model's own was none."""
-    return {} if call.invalid is not None else call.arguments
-
-
-def arguments_text(call: ToolCall) -> str:
-    """The same as JSON text, always in the same bytes."""
-    return json.dumps(arguments_of(call), ensure_ascii=False, separators=(",", ":"))
-
-
 def wire_name(name: str) -> str:
     """The name of a call as a provider takes it back.
 
@@ -104,19 +92,6 @@ def wire_name(name: str) -> str:
     history with a name outside of `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools stay as they are.
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
-
-
-def tool_call(call_id: str, name: str, arguments: str, given: JsonObject | None = None) -> ToolCall:
-    """A call from its arguments as text; arguments that are no JSON object are kept raw in `invalid`.
-
-    :param given: the arguments where they came as an object and no text followed.
-    """
-    if not arguments.strip():
-        return ToolCall(call_id, name, given or {})
-    parsed = parse_object(arguments)
-    if parsed is None:
-        return ToolCall(call_id, name, invalid=arguments)
-    return ToolCall(call_id, name, parsed)
 
 
 def image_url(image: Image) -> str:

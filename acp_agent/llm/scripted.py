@@ -48,7 +48,8 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
-from acp_agent.llm.parts import arguments_text, estimated_tokens, request_length, user_parts
+from acp_agent.llm.arguments import arguments_text
+from acp_agent.llm.parts import estimated_tokens, request_length, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.patterns import Pattern
 

@@ -17,6 +17,7 @@ from acp_agent.errors import SessionConflictError, SessionNotFoundError, ToolErr
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.hooks.outcomes import cut
+from acp_agent.llm.arguments import arguments_fault
 from acp_agent.logfile import log_failure
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
@@ -141,7 +142,7 @@ def _allowed_tool(tools: ToolRegistry, call: ToolCall, limits: TurnLimits) -> To
         allowed = ", ".join(sorted(limits.allowed_tools)) or "none"
         raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {allowed}.")
     if call.invalid is not None:
-        raise ToolError(f"{call.name}: the arguments are not a JSON object. Send them again as one JSON object.")
+        raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
     if call.name == "shell" and limits.allowed_commands is not None:
         from acp_agent.tools.command_patterns import refusal
 

@@ -119,6 +119,18 @@ def test_a_lone_surrogate_becomes_the_replacement_character_in_values_and_keys()
     assert decode(event.kind, encode(event)) == AssistantAnswered(AssistantMessage("msg_1", (Text("ok"), stored)))
 
 
+@pytest.mark.parametrize("name", ["read", "read\udc80"])
+def test_a_number_that_json_does_not_have_becomes_null_however_the_rest_is_written(name: str) -> None:
+    call = ToolCall("call_1", name, {"a": [float("nan"), {"b": float("-inf")}, 1.5]})
+    event = AssistantAnswered(AssistantMessage("msg_1", (call,)))
+
+    def refuse(word: str) -> object:
+        raise AssertionError(word)
+
+    [part] = json.loads(encode(event), parse_constant=refuse)["message"]["parts"]
+    assert part["arguments"] == {"a": [None, {"b": None}, 1.5]}
+
+
 @pytest.mark.parametrize("depth", [90, 120, 180, 190, 195, 200, 210, 250, 260, 400, 900])
 def test_arguments_nested_however_deeply_can_be_read_back(depth: int) -> None:
     nested: Any = 1

@@ -182,6 +182,8 @@ async def test_anything_else_than_an_outcome_is_a_failure_that_says_so(value: ob
         (Outcome(context=cast("tuple[str, ...]", "Be brief.")), "`context` of its Outcome should be a tuple of texts"),
         (Outcome(notices=cast("tuple[str, ...]", (1,))), "`notices` of its Outcome should be a tuple of texts"),
         (Outcome(action=Continue(cast("tuple[str, ...]", "On."))), "`messages` of its Outcome should be a tuple of"),
+        (Outcome(tool_input={"n": [float("nan")]}), "`tool_input` of its Outcome cannot be written as JSON"),
+        (Outcome(tool_input={"path": cast("str", Path("a"))}), "`tool_input` of its Outcome cannot be written as JSON"),
         (Outcome(tool_output=cast("str", 3)), "`tool_output` of its Outcome is a int; it should be a str"),
         (Outcome(action=cast("Compact", "compact")), "`action` of its Outcome is a str; it should be a SwapContext or"),
     ],
