@@ -227,7 +227,7 @@ class AnthropicProvider:
             create = cast(Callable[..., Any], part.with_streaming_response.create)
             call = create(stream=True, **body, **more, **(option or {}))
             try:
-                async with aclosing(read(call, fresh(), profile)) as events:
+                async with aclosing(read(call, fresh(), request, profile)) as events:
                     async for event in events:
                         yield event
                 return

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acp_agent.conversation.messages import AssistantPart, JsonObject, StopReason, Text, Thinking, ToolCall, Usage
-from acp_agent.llm.arguments import tool_call
+from acp_agent.llm.arguments import PartialArguments, tool_call
 from acp_agent.llm.failures import CallFailed
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
@@ -33,6 +33,7 @@ class _Block:
     start: JsonObject
     pieces: list[str]
     signature: str = ""
+    arguments: PartialArguments = field(default_factory=PartialArguments)
 
 
 class MessagesFold:
@@ -61,6 +62,7 @@ class MessagesFold:
         """Take one event.
 
         :raises CallFailed: it is an error.
+        :raises ArgumentsTooLongError: a call's arguments are too long.
         """
         match event.get("type"):
             case "content_block_delta":
@@ -115,7 +117,7 @@ class MessagesFold:
                     block.pieces.append(text)
                     return (ThinkingDelta(text),)
             case "input_json_delta":
-                block.pieces.append(get_text(delta, "partial_json"))
+                block.arguments.add(get_text(delta, "partial_json"))
             case "compaction_delta":
                 block.start = {**block.start, **{key: delta[key] for key in delta if key != "type"}}
             case "signature_delta":
@@ -155,7 +157,7 @@ class MessagesFold:
                 return Thinking("", self._provider, dict(start))
             case "tool_use":
                 # Some gateways send the whole input with the start of the block.
-                arguments = text or json.dumps(get_object(start, "input"))
+                arguments = block.arguments.text or json.dumps(get_object(start, "input"))
                 return tool_call(get_text(start, "id"), get_text(start, "name"), arguments)
             case _:
                 return None

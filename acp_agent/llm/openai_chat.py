@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 
-from acp_agent.conversation.messages import Usage
 from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.llm.openai import OFFICIAL_HOST, OpenAIAccess, OpenAIClient
 from acp_agent.llm.openai_chat_wire import ChatFold, ReasoningStyle, request_body
-from acp_agent.llm.parts import estimated_tokens, request_length
 from acp_agent.llm.probe import LocalQuestion
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
 from acp_agent.llm.retry import DEFAULT_POLICY, RetryPolicy, with_retries
 from acp_agent.llm.transport import read
 from acp_agent.llm.windows import WINDOW_SECONDS, LocalWindows, StatedWindows
@@ -65,19 +62,13 @@ class OpenAIChatProvider:
         body = request_body(request, profile, self.name, reasoning=self._reasoning, limit_field=limit_field)
 
         def attempt() -> AsyncGenerator[ModelEvent, None]:
-            return read(self._client.open(body), ChatFold(self.name), profile, ends_with_done=True)
+            return read(self._client.open(body), ChatFold(self.name), request, profile, ends_with_done=True)
 
-        said = 0
         async with aclosing(with_retries(attempt, endpoint, self._policy)) as events:
             async for event in events:
-                if isinstance(event, TextDelta | ThinkingDelta):
-                    said += len(event.text)
                 if isinstance(event, Answered) and self._local is not None:
                     await self._local.answered(request.model)
-                if isinstance(event, Answered) and not event.usage.total_tokens:
-                    yield replace(event, usage=_estimated(request, said))
-                else:
-                    yield event
+                yield event
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
@@ -106,8 +97,3 @@ class OpenAIChatProvider:
     async def aclose(self) -> None:
         """Close connections."""
         await self._client.aclose()
-
-
-def _estimated(request: ModelRequest, said: int) -> Usage:
-    """For servers that count nothing: else no context would ever seem full."""
-    return Usage(input_tokens=estimated_tokens(request_length(request)), output_tokens=estimated_tokens(said))

@@ -28,16 +28,10 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
-from acp_agent.llm.arguments import arguments_text, tool_call
+from acp_agent.llm.arguments import PartialArguments, arguments_text, tool_call
 from acp_agent.llm.attached import audio_format
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text, parse_object
-from acp_agent.llm.parts import (
-    base64_of,
-    heard_parts,
-    image_url,
-    result_parts,
-    wire_name,
-)
+from acp_agent.llm.parts import base64_of, heard_parts, image_url, result_parts, wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.transport import stream_error
@@ -182,12 +176,8 @@ def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
 class _Call:
     id: str
     name: str
-    pieces: list[str] = field(default_factory=list[str])
+    arguments: PartialArguments = field(default_factory=PartialArguments)
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
-
-    @property
-    def arguments(self) -> str:
-        return "".join(self.pieces)
 
 
 class ChatFold:
@@ -208,6 +198,7 @@ class ChatFold:
         """Take one chunk.
 
         :raises CallFailed: it is an error.
+        :raises ArgumentsTooLongError: a call's arguments are too long.
         """
         if event.get("error"):
             raise stream_error(event)
@@ -242,7 +233,7 @@ class ChatFold:
             parts.append(Thinking("".join(self._thinking), self._provider, data))
         if text := "".join(self._text):
             parts.append(Text(text))
-        parts += [tool_call(call.id, call.name, call.arguments) for call in self._calls]
+        parts += [tool_call(call.id, call.name, call.arguments.text) for call in self._calls]
         return Answered(tuple(parts), self._stop_reason(), self._counted())
 
     def _extend(self, delta: JsonObject) -> None:
@@ -259,10 +250,9 @@ class ChatFold:
                 self._by_index[index] = call
         call.id = call.id or call_id
         call.name = call.name or name
-        if arguments:
-            call.pieces.append(arguments)
         if extra := get_object(delta, _EXTRA):
             call.extra = extra
+        call.arguments.add(arguments)
 
     def _stop_reason(self) -> StopReason:
         stop = _STOP_REASONS.get(self._finish, "end_turn")
@@ -291,4 +281,4 @@ def _begins_another(call: _Call, call_id: str, arguments: str) -> bool:
     """Whether a delta with a name is the start of the next call and not more of this one."""
     if call_id and call.id and call_id != call.id:
         return True
-    return arguments.lstrip().startswith("{") and parse_object(call.arguments) is not None
+    return arguments.lstrip().startswith("{") and parse_object(call.arguments.text) is not None

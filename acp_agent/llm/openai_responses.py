@@ -146,7 +146,7 @@ class OpenAIResponsesProvider:
             body = request_body(request, profile, self.name, keep_thinking=keep, summaries=summaries, compacted=block)
             try:
                 fold = ResponsesFold(self.name)
-                async with aclosing(read(self._client.open(body), fold, profile)) as events:
+                async with aclosing(read(self._client.open(body), fold, request, profile)) as events:
                     async for event in events:
                         yield event
                 return

@@ -25,7 +25,7 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
-from acp_agent.llm.arguments import arguments_text, tool_call
+from acp_agent.llm.arguments import PartialArguments, arguments_text, tool_call
 from acp_agent.llm.json_access import get_int, get_object, get_objects, get_text
 from acp_agent.llm.parts import (
     image_url,
@@ -194,12 +194,15 @@ class ResponsesFold:
         self.complete = False
         self._provider = provider
         self._items: dict[int, JsonObject] = {}
+        self._begun: dict[int, JsonObject] = {}
+        self._arguments: dict[int, PartialArguments] = {}
         self._final: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         """Take one event.
 
         :raises CallFailed: it is an error.
+        :raises ArgumentsTooLongError: a call's arguments are too long.
         """
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
@@ -211,8 +214,15 @@ class ResponsesFold:
             case "response.reasoning_summary_part.added":
                 if get_int(event, "summary_index") > 0:
                     return (ThinkingDelta("\n\n"),)
+            case "response.output_item.added":
+                self._begun[get_int(event, "output_index")] = get_object(event, "item")
+            case "response.function_call_arguments.delta":
+                arguments = self._arguments.setdefault(get_int(event, "output_index"), PartialArguments())
+                arguments.add(get_text(event, "delta"))
             case "response.output_item.done":
-                self._items[get_int(event, "output_index")] = get_object(event, "item")
+                index = get_int(event, "output_index")
+                self._items[index] = get_object(event, "item")
+                self._arguments.pop(index, None)
             case "response.completed" | "response.incomplete":
                 self._final = get_object(event, "response")
                 self.complete = True
@@ -226,7 +236,11 @@ class ResponsesFold:
 
     def answer(self) -> Answered:
         """The whole answer."""
-        items = [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output")
+        found = dict(self._items)
+        if not self.complete:  # broken off in the arguments of a call
+            for index, arguments in self._arguments.items():
+                found[index] = {**self._begun.get(index, {}), "arguments": arguments.text}
+        items = [found[index] for index in sorted(found)] or get_objects(self._final, "output")
         parts: list[AssistantPart] = []
         refused = False
         for item in items:

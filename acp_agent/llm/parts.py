@@ -24,13 +24,14 @@ from acp_agent.conversation.messages import (
     Text,
     ToolCall,
     ToolResult,
+    Usage,
     UserMessage,
     UserPart,
 )
 from acp_agent.llm.arguments import arguments_text
 from acp_agent.llm.attached import audio_format, picture_of, sound_of, text_of
 from acp_agent.llm.profiles import IMAGE_TYPES
-from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.provider import Answered, ModelRequest
 
 _FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
 """The marks in a text that may be taken for those around it."""
@@ -159,6 +160,12 @@ def request_length(request: ModelRequest) -> int:
     """Characters of a whole request, tools and system prompt included."""
     tools = sum(len(tool.name) + len(tool.description) + len(str(tool.input_schema)) for tool in request.tools)
     return len(request.system) + tools + sum(message_length(message) for message in request.messages)
+
+
+def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
+    """Return an estimate for a server that counts nothing: without one, no context would ever seem full."""
+    said = message_length(AssistantMessage("", answered.parts))
+    return Usage(input_tokens=estimated_tokens(request_length(request)), output_tokens=estimated_tokens(said))
 
 
 def _length(part: Text | Image) -> int:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -48,8 +49,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
-from acp_agent.llm.arguments import arguments_text
-from acp_agent.llm.parts import estimated_tokens, request_length, user_parts
+from acp_agent.llm.parts import estimated_tokens, estimated_usage, request_length, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.patterns import Pattern
 
@@ -153,7 +153,8 @@ class ScriptedProvider:
             parts.append(Text(answer.text))
         parts += answer.tool_calls
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
-        yield Answered(tuple(parts), stop, answer.usage or _estimated(request, answer))
+        answered = Answered(tuple(parts), stop, answer.usage or Usage())
+        yield answered if answer.usage else replace(answered, usage=estimated_usage(request, answered))
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`; what the script says."""
@@ -202,11 +203,3 @@ def _pieces(text: str) -> list[str]:
 
 def _text(message: UserMessage) -> str:
     return "\n".join(part.text for part in user_parts(message.parts, images=False) if isinstance(part, Text))
-
-
-def _estimated(request: ModelRequest, answer: Answer) -> Usage:
-    calls = sum(len(call.name) + len(arguments_text(call)) for call in answer.tool_calls)
-    return Usage(
-        input_tokens=estimated_tokens(request_length(request)),
-        output_tokens=estimated_tokens(len(answer.text) + len(answer.thinking) + calls),
-    )

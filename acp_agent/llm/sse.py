@@ -7,6 +7,13 @@ section "Server-sent events"; lines end in LF or CRLF here, as every model serve
 
 from __future__ import annotations
 
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes, many times those of a whole answer that the event at its end repeats."""
+
+
+class LineTooLongError(Exception):
+    """A line has passed `MAX_LINE`."""
+
 
 class Decoder:
     """Bytes in, the data of whole events out."""
@@ -14,15 +21,22 @@ class Decoder:
     __slots__ = ("_data", "_rest")
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes as they came.
 
         :return: data of each event that is now complete, its lines joined by LF.
+        :raises LineTooLongError: a line has no end.
         """
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest += chunk
+        if b"\n" not in chunk:
+            if len(self._rest) > MAX_LINE:
+                raise LineTooLongError
+            return []
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
         events: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):

@@ -17,12 +17,14 @@ from urllib.parse import urlsplit
 import anyio
 
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.llm.arguments import ArgumentsTooLongError
 from acp_agent.llm.error_body import read_error
 from acp_agent.llm.failures import STATUS_OF_CODE, CallFailed, logged
 from acp_agent.llm.json_access import get_object, get_text, parse_object
+from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, TextDelta, ThinkingDelta
-from acp_agent.llm.sse import Decoder
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.sse import MAX_LINE, Decoder, LineTooLongError
 
 _log = logging.getLogger(__name__)
 
@@ -44,11 +46,12 @@ class Fold(Protocol):
 
         :return: what can be shown of it.
         :raises CallFailed: it is an error.
+        :raises ArgumentsTooLongError: a call's arguments are too long.
         """
         ...
 
     def answer(self) -> Answered:
-        """The whole answer, once `complete`."""
+        """The answer, once `complete` or once a call's arguments were too long."""
         ...
 
 
@@ -66,17 +69,23 @@ class Response(Protocol):
 
 
 async def read(
-    opened: AbstractAsyncContextManager[Response], fold: Fold, profile: ModelProfile, *, ends_with_done: bool = False
+    opened: AbstractAsyncContextManager[Response],
+    fold: Fold,
+    request: ModelRequest,
+    profile: ModelProfile,
+    *,
+    ends_with_done: bool = False,
 ) -> AsyncGenerator[ModelEvent, None]:
-    """Open the response and read it to its end.
+    """Open the response and read it to its end, or until a call's arguments are too long, which ends the answer.
 
     :param opened: the SDK's context manager.
     :param fold: a fresh one.
+    :param request: for an estimate where the server counts no tokens.
     :param profile: for the price.
     :param ends_with_done: whether more may come between the completing event and `[DONE]`.
     :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that completes it.
     """
-    done = answered = False
+    done = answered = broken_off = False
     headers: Mapping[str, str] = {}
     try:
         async with opened as response:
@@ -107,6 +116,10 @@ async def read(
                 for data in decoder.end():
                     for delta in _feed(fold, data):
                         yield delta
+    except LineTooLongError as error:
+        raise CallFailed("no-stream", f"(more than {MAX_LINE:,} bytes in one line)", headers=headers) from error
+    except ArgumentsTooLongError:
+        broken_off = True
     except CallFailed as failure:
         failure.headers = headers
         raise
@@ -119,10 +132,11 @@ async def read(
         if not fold.complete:
             failure.headers = failure.headers or headers
             raise failure from error
-    if not fold.complete:
+    if not fold.complete and not broken_off:
         raise CallFailed("dropped", "the stream ended before the answer did", headers=headers)
     answer = fold.answer()
-    yield replace(answer, usage=profile.priced(answer.usage))
+    counted = answer.usage.total_tokens > 0
+    yield replace(answer, usage=profile.priced(answer.usage) if counted else estimated_usage(request, answer))
 
 
 async def read_object(opened: AbstractAsyncContextManager[Response]) -> JsonObject:

@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from acp_agent.conversation.messages import JsonObject, ToolCall
+from acp_agent.errors import ModelRequestError
 from acp_agent.llm.anthropic_fold import MessagesFold
-from acp_agent.llm.arguments import arguments_fault, arguments_text, tool_call
+from acp_agent.llm.arguments import MAX_ARGUMENTS, ArgumentsTooLongError, arguments_fault, arguments_text, tool_call
 from acp_agent.llm.openai_chat_wire import ChatFold
 from acp_agent.llm.openai_responses_wire import ResponsesFold
 from acp_agent.llm.provider import Answered
-from support.adapters import DIALECTS
+from support.adapters import DIALECTS, adapter, encoded, outcome, request
+from support.http_server import Exchange, http_server
+
+BEGUN: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "c", "name": "write", "input": {}},
+        },
+    ],
+    "openai": [
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"type": "function_call", "call_id": "c", "name": "write", "arguments": ""},
+        }
+    ],
+    "chat": [{"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "write"}}]}}]}],
+}
+"""A stream as far as the name of a call."""
+
+
+def more(dialect: str, text: str) -> dict[str, Any]:
+    """An event with more of the call's arguments."""
+    match dialect:
+        case "anthropic":
+            delta = {"type": "input_json_delta", "partial_json": text}
+            return {"type": "content_block_delta", "index": 0, "delta": delta}
+        case "openai":
+            return {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": text}
+        case _:
+            return {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}]}
 
 
 def at_once(dialect: str, arguments: JsonObject) -> Answered:
@@ -25,12 +60,8 @@ def at_once(dialect: str, arguments: JsonObject) -> Answered:
             fold.feed({"type": "content_block_start", "index": 0, "content_block": block})
         case "openai":
             fold = ResponsesFold("openai")
-            item: JsonObject = {
-                "type": "function_call",
-                "call_id": "c",
-                "name": "write",
-                "arguments": json.dumps(arguments),
-            }
+            text = json.dumps(arguments)
+            item: JsonObject = {"type": "function_call", "call_id": "c", "name": "write", "arguments": text}
             fold.feed({"type": "response.output_item.done", "output_index": 0, "item": item})
         case _:
             fold = ChatFold("local")
@@ -40,12 +71,69 @@ def at_once(dialect: str, arguments: JsonObject) -> Answered:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropped(dialect: str) -> None:
+    sent = 0
+    piece = encoded([more(dialect, "x" * 65_536)])
+
+    async def app(exchange: Exchange) -> None:
+        nonlocal sent
+        await exchange.start()
+        await exchange.send(encoded(BEGUN[dialect]))
+        while True:
+            await exchange.send(piece)
+            sent += len(piece)
+
+    async with http_server(app) as url:
+        seen, error = await outcome(adapter(dialect, url), request())
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    [call] = seen[-1].parts
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.arguments, seen[-1].stop_reason) == ("write", {}, "tool_use")
+    assert "longer than 1,048,576 characters" in arguments_fault(call.invalid or "")
+    assert len(call.invalid or "") < 100
+    assert seen[-1].usage.total_tokens > 0
+    assert sent < 32 * 1024 * 1024  # what the sockets hold, and no more
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_arguments_that_come_at_once_are_held_to_the_same(dialect: str) -> None:
+    longest: JsonObject = {"path": "x" * (MAX_ARGUMENTS - len(json.dumps({"path": ""})))}
+    assert at_once(dialect, longest).parts == (ToolCall("c", "write", longest),)
+    if dialect == "chat":
+        with pytest.raises(ArgumentsTooLongError):
+            at_once(dialect, {"path": "x" * MAX_ARGUMENTS})
+    else:
+        [call] = at_once(dialect, {"path": "x" * MAX_ARGUMENTS}).parts
+        assert isinstance(call, ToolCall)
+        assert "longer than" in arguments_fault(call.invalid or "")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_json_does_not_have_is_found_wherever_a_server_puts_it(dialect: str, number: float) -> None:
     [call] = at_once(dialect, {"lines": [1, {"deep": number}]}).parts
     assert isinstance(call, ToolCall)
     assert call.arguments == {}
     assert "is no JSON" in arguments_fault(call.invalid or "")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_line_without_an_end_is_no_stream_and_is_not_asked_for_again(dialect: str) -> None:
+    requests = 0
+
+    async def app(exchange: Exchange) -> None:
+        nonlocal requests
+        requests += 1
+        await exchange.start()
+        await exchange.send(b"data: ")
+        while True:
+            await exchange.send(b"x" * 1_048_576)
+
+    async with http_server(app) as url:
+        seen, error = await outcome(adapter(dialect, url), request())
+    assert (seen, type(error), requests) == ([], ModelRequestError, 1)
+    assert "more than 67,108,864 bytes in one line" in str(error)
 
 
 @pytest.mark.parametrize(
