@@ -122,16 +122,15 @@ def build_parser() -> argparse.ArgumentParser:
         "given",
     )
 
-    serve = commands.add_parser("serve", help="serve clients over WebSocket and streamable HTTP, several at once")
+    serve = commands.add_parser("serve", help="serve clients over WebSocket, several at once")
     serve.add_argument(
         "--websocket",
-        "--http",
         action="append",
         default=[],
         dest="addresses",
         metavar="HOST:PORT",
-        help="where to listen, for both transports, whichever name it is given by; may be repeated. Port 0 stands for "
-        f"any that is free. `{_ADDRESS}` where none is given; one that is not loopback needs a token",
+        help=f"where to listen; may be repeated. Port 0 stands for any that is free. `{_ADDRESS}` where none is given; "
+        "one that is not loopback needs a token",
     )
     serve.add_argument(
         "--token-file",
@@ -145,7 +144,7 @@ def build_parser() -> argparse.ArgumentParser:
         default=[],
         dest="origins",
         metavar="ORIGIN",
-        help="web pages of this origin, as http://localhost:2718, may connect, by HTTP and WebSocket; may be repeated",
+        help="web pages of this origin, as http://localhost:2718, may connect; may be repeated",
     )
 
     inspect = commands.add_parser("inspect", help="show a session as a page: its turns, its context, its compactions")

@@ -1,4 +1,4 @@
-"""The agent, serving over HTTP and WebSocket, with the clients that the official TypeScript SDK has for these."""
+"""The agent, serving over WebSocket, with the client that the official TypeScript SDK has for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import anyio
-import pytest
 
 from support.models import Reply, ToolCall, model_server
 from support.npm import NPM_FOLDER, newer_node, npm_package
@@ -17,9 +16,8 @@ LONG = "The total is the sum of price and quantity. " * 200
 TOKEN = "a-token-that-nobody-guesses"
 
 
-@pytest.mark.parametrize("transport", ["ws", "http"])
 async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_another_connection(
-    tmp_path: Path, transport: str
+    tmp_path: Path,
 ) -> None:
     npm_package("@agentclientprotocol/sdk")
     folder = tmp_path / "project"
@@ -42,7 +40,7 @@ async def test_the_sdks_client_works_through_a_session_and_goes_on_with_it_on_an
         program = [newer_node(), NPM_FOLDER / "acp_client_remote.mjs"]
         with anyio.fail_after(50):
             done = await anyio.run_process(
-                [*program, transport, served.url(transport), str(folder)],
+                [*program, served.url(), str(folder)],
                 env={"PATH": os.environ.get("PATH", os.defpath), "TOKEN": TOKEN},
                 check=False,
             )

@@ -1,17 +1,16 @@
 /*
- * An editor made of the official TypeScript SDK, for an agent that serves over HTTP or WebSocket.
+ * An editor made of the official TypeScript SDK, for an agent that serves over WebSocket.
  *
- *     TOKEN=... node acp_client_remote.mjs http|ws URL DIRECTORY
+ *     TOKEN=... node acp_client_remote.mjs URL DIRECTORY
  *
  * Works through a session in the directory, drops the connection and goes on over another one. Prints what it saw as one
  * line of JSON, with `problems`: everything that the SDK complained of. Knows nothing of models.
  */
 
 import { client, methods } from "@agentclientprotocol/sdk";
-import { createHttpStream } from "@agentclientprotocol/sdk/experimental/http-client";
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 
-const [transport, url, directory] = process.argv.slice(2);
+const [url, directory] = process.argv.slice(2);
 const { session: sessionMethods } = methods.agent;
 const headers = process.env.TOKEN ? { Authorization: `Bearer ${process.env.TOKEN}` } : {};
 const facts = { problems: [], permissions: [] };
@@ -23,11 +22,6 @@ class Socket extends WebSocket {
     super(address, { protocols, headers: options?.headers });
   }
 }
-
-const streams = {
-  http: () => createHttpStream(url, { headers }),
-  ws: () => createWebSocketStream(url, { headers, WebSocket: Socket }),
-};
 
 /** Talk over a connection, which is closed behind `work`. */
 async function talk(work) {
@@ -49,7 +43,7 @@ async function talk(work) {
       const { optionId } = params.options.find((option) => option.kind === "allow_once");
       return { outcome: { outcome: "selected", optionId } };
     })
-    .connectWith(streams[transport](), async (agent) => {
+    .connectWith(createWebSocketStream(url, { headers, WebSocket: Socket }), async (agent) => {
       const greeting = { protocolVersion: 1, clientInfo: { name: "test", version: "1" } };
       const ask = (method, params) => agent.request(method, params);
       facts.initialized = await ask(methods.agent.initialize, {

@@ -25,7 +25,7 @@ ASK = ToolCall("ask_user", {"questions": [{"question": "Which?", "options": [{"l
 
 
 async def test_a_title_that_one_client_gives_is_told_to_all_that_have_the_session_open(tmp_path: Path) -> None:
-    async with site(tmp_path, Reply("One.")) as it, it.client("ws") as one, it.client("http") as other:
+    async with site(tmp_path, Reply("One.")) as it, it.client() as one, it.client() as other:
         session = await it.opened(one)
         await one.prompt(session, "First", PATIENCE)
         # By one that does not have it open, and by one that does.
@@ -42,8 +42,8 @@ async def test_a_title_that_one_client_gives_is_told_to_all_that_have_the_sessio
 
 async def test_a_question_is_answered_on_the_connection_that_it_was_asked_on_and_on_no_other(tmp_path: Path) -> None:
     async with site(tmp_path, Reply(tool_calls=[ASK]), Reply("Done.")) as it:
-        editor = {"capabilities": ZED_BETA}
-        async with it.client("ws", **editor) as one, it.client("http", validate=False, laws=False, **editor) as other:
+        editor: dict[str, Any] = {"capabilities": ZED_BETA}
+        async with it.client(**editor) as one, it.client(validate=False, laws=False, **editor) as other:
             answered = anyio.Event()
 
             async def later(params: Mapping[str, Any]) -> Any:
@@ -115,11 +115,8 @@ async def test_a_client_that_does_not_read_stops_its_own_turns_alone(tmp_path: P
         assert await turn.result(PATIENCE) == {"stopReason": "cancelled"}
 
 
-@pytest.mark.parametrize("scheme", ["ws", "http", "http1"])
-async def test_a_client_that_does_not_read_keeps_the_agent_from_ending_no_longer_than_others(
-    tmp_path: Path, scheme: str
-) -> None:
-    async with site(tmp_path, Reply([LONG * 4] * 150)) as it, it.client(scheme, laws=False) as slow:
+async def test_a_client_that_does_not_read_keeps_the_agent_from_ending_no_longer_than_others(tmp_path: Path) -> None:
+    async with site(tmp_path, Reply([LONG * 4] * 150)) as it, it.client(laws=False) as slow:
         session = await it.opened(slow)
         slow.stop_reading()
         await slow.start_prompt(session, "Flood")
@@ -137,8 +134,8 @@ async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp
     sleep = ToolCall("shell", {"command": "echo begun; sleep 600; :"})
     replies = [Reply("Here.", tool_calls=[sleep]), Reply("There.", tool_calls=[sleep])]
     async with site(tmp_path, *replies) as it:
-        gone = {"laws": False}
-        async with it.client("ws", **gone) as one, it.client("http", **gone) as other:
+        gone: dict[str, Any] = {"laws": False}
+        async with it.client(**gone) as one, it.client(**gone) as other:
             sessions = await it.opened(one, "full-access"), await it.opened(other, "full-access")
             for agent, session in zip((one, other), sessions, strict=True):
                 await agent.start_prompt(session, "Wait")
@@ -148,7 +145,7 @@ async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp
                 await agent.wait_exit(8)
                 agent.problems.clear()
     assert (await run_command(it.home, "sessions")).out.count("sess_") == 2
-    async with serving(it.home) as again, connected_agent(home=tmp_path / "editor", argv=again.argv("ws")) as agent:
+    async with serving(it.home) as again, connected_agent(home=tmp_path / "editor", argv=again.argv()) as agent:
         texts = set()
         for session in sessions:
             await agent.load(session, it.folder)
@@ -158,7 +155,7 @@ async def test_sigterm_ends_the_turns_of_all_clients_and_the_history_is_kept(tmp
 
 async def test_each_connection_is_recorded_by_itself(tmp_path: Path) -> None:
     env = {"ACP_AGENT_WIRE": "1"}
-    async with site(tmp_path, env=env) as it, it.client("ws") as one, it.client("http") as other:
+    async with site(tmp_path, env=env) as it, it.client() as one, it.client() as other:
         sessions = [await it.opened(one), await it.opened(other)]
     recordings = sorted((it.home / "state" / "wire").iterdir())
     assert len(recordings) == 2
@@ -175,7 +172,7 @@ async def test_a_session_s_state_is_who_asks_s_own_and_for_others_that_of_who_op
 
     hold = anyio.Event()
     async with site(tmp_path, Reply(["Work", "ing."], hold=hold, hold_after=1)) as it:
-        argv, home = it.served.argv("ws"), tmp_path / "editor"
+        argv, home = it.served.argv(), tmp_path / "editor"
         async with (
             second_agent(home=home, argv=argv) as first,
             second_agent(home=home, argv=argv) as other,

@@ -1,10 +1,8 @@
-"""A session over every transport that is served, as an editor has it that starts its agent."""
+"""A session over a WebSocket, as an editor has it that starts its agent."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
 
 from support.client import connected_agent
 from support.editors import ZED_BETA
@@ -16,8 +14,7 @@ from support.stage import PATIENCE
 LONG = "The total is the sum of price and quantity. " * 200
 
 
-@pytest.mark.parametrize("scheme", ["ws", "http", "http1"])
-async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp_path: Path, scheme: str) -> None:
+async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "a.txt").write_text("one\n")
@@ -33,7 +30,7 @@ async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp
         model_server(script, "openai") as server,
         serving(tmp_path / "home", env=server.env()) as served,
     ):
-        editor = {"argv": served.argv(scheme), "capabilities": ZED_BETA}
+        editor = {"argv": served.argv(), "capabilities": ZED_BETA}
         async with connected_agent(home=tmp_path / "editor", **editor) as agent:
             session = await agent.new_session(folder)
             await agent.wait_update("available_commands_update")
@@ -43,7 +40,7 @@ async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp
             assert agent.text() == f"Changed it. {LONG}"
             assert await agent.prompt(session, "/compact", PATIENCE) == {"stopReason": "end_turn"}
             assert agent.updates(kind="compaction_update")[-1]["status"] == "completed"
-        async with connected_agent(home=tmp_path / "editor", **editor, laws=scheme == "ws") as agent:
+        async with connected_agent(home=tmp_path / "editor", **editor) as agent:
             listed = await agent.request("session/list", {})
             assert [one["sessionId"] for one in listed["sessions"]] == [session]
             await agent.load(session, folder, PATIENCE)
@@ -54,12 +51,9 @@ async def test_a_session_goes_on_after_its_client_has_dropped_and_come_again(tmp
             assert agent.text().endswith("It says two.")
 
 
-@pytest.mark.parametrize("scheme", ["ws", "http"])
-async def test_version_2_of_the_protocol_is_spoken_as_well_and_replays_on_the_session_s_stream(
-    tmp_path: Path, scheme: str
-) -> None:
+async def test_version_2_of_the_protocol_is_spoken_as_well(tmp_path: Path) -> None:
     async with site(tmp_path, Reply("Here."), Reply("Again.")) as it:
-        argv = it.served.argv(scheme)
+        argv = it.served.argv()
         async with second_agent(home=tmp_path / "editor", argv=argv) as editor:
             session = await editor.open(it.folder)
             assert (await editor.answer(session, "Where?"))["stopReason"] == "end_turn"

@@ -14,13 +14,14 @@ from uuid import UUID
 
 import anyio
 import anyio.to_thread
-import httpx2
 import pytest
+from starlette.websockets import WebSocket
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
-from acp_agent.server.web.websocket_transport import WebSocketTransport
+from acp_agent.server.web import websocket
+from serve.hosting import hosted
 from support.remote import GREETING, serving
 
 UPGRADE = (
@@ -55,10 +56,6 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
             assert "connectionId" not in greeted["result"]
             await client.send(json.dumps([listing, {**listing, "id": 8}]))
             assert {one["id"] for one in await answer(client)} == {7, 8}
-
-            # It is no connection of HTTP.
-            named = {"Acp-Connection-Id": client.response.headers["Acp-Connection-Id"]}
-            assert (await served.http.delete("/acp", headers=named)).status_code == 404
 
             async with connect(served.url("ws")) as other:
                 await other.send(" " * (MAX_LINE_BYTES + 1))
@@ -118,34 +115,46 @@ async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_pat
     async with serving(tmp_path) as served, connect(served.url("ws")) as client:
         await client.send(json.dumps(GREETING))
         await answer(client)
-        connection = await served.greet()
-        headers = {"Acp-Connection-Id": connection, "Accept": "text/event-stream"}
-        async with served.http.stream("GET", "/acp", headers=headers) as events:
-            served.terminate()
-            with anyio.fail_after(8):
-                with pytest.raises(ConnectionClosed) as closed:
-                    await client.recv()
-                assert closed.value.rcvd is not None
-                assert closed.value.rcvd.code == 1001
-                try:
-                    assert [line async for line in events.aiter_lines() if line.startswith("data:")] == []
-                except httpx2.HTTPError as error:
-                    raise AssertionError("the stream was cut off, and not ended") from error
+        served.terminate()
+        with anyio.fail_after(8), pytest.raises(ConnectionClosed) as closed:
+            await client.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1001
+
+
+async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "MAX_CLIENTS", 1)
+    async with hosted(tmp_path) as site:
+        async with connect(site.url):
+            with pytest.raises(InvalidStatus) as refused:
+                async with connect(site.url):
+                    pass
+            assert refused.value.response.status_code == 503
+        with anyio.fail_after(5):
+            await site.ends[0].wait()
+        async with connect(site.url) as client:
+            await client.send(json.dumps(GREETING))
+            assert "result" in await answer(client)
 
 
 async def test_what_is_written_behind_the_end_is_told_to_nobody_and_the_end_is_said_once() -> None:
     sent: list[Any] = []
+    came: list[Any] = [{"type": "websocket.connect"}]
 
-    async def nothing_comes() -> Any:
-        await anyio.sleep_forever()
+    async def receive() -> Any:
+        return came.pop()
 
     async def send(event: Any) -> None:
         sent.append(event)
 
-    transport = WebSocketTransport(nothing_comes, send)
+    accepted = WebSocket({"type": "websocket", "headers": []}, receive, send)
+    await accepted.accept()
+    transport = websocket.WebSocketTransport(accepted)
     await transport.write(b"{}\n")
     for _ in range(2):
         await transport.aclose()
         with pytest.raises(anyio.ClosedResourceError):
             await transport.write(b"{}\n")
-    assert [event["type"] for event in sent] == ["websocket.send", "websocket.close"]
+    assert [event["type"] for event in sent] == ["websocket.accept", "websocket.send", "websocket.close"]

@@ -63,7 +63,7 @@ def test_serving_is_ready_without_what_only_later_requests_need() -> None:
     loaded = loaded_with("acp_agent.app")
     assert "acp_agent.session.host" in loaded
     assert not loaded & {*AFTER_A_NEW_SESSION, "acp_agent.recipes", "acp_agent.protocol.wire"}
-    assert not {name for name in loaded if name.startswith(("acp_agent.server.web", "hypercorn"))}
+    assert not {name for name in loaded if name.startswith(("acp_agent.server.web", "starlette", "uvicorn"))}
 
 
 def test_no_class_that_serving_needs_has_its_methods_compiled_one_by_one() -> None:

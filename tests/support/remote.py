@@ -1,8 +1,8 @@
 """An agent that serves over the network, as a real process, and clients of it.
 
     async with site(tmp_path, Reply("Done.")) as it:
-        async with it.client("ws") as agent: …                  # as one on stdin and stdout, and with the same checks
-        response = await it.served.post({…}, connection=id)     # or by hand
+        async with it.client() as agent: …                      # as one on stdin and stdout, and with the same checks
+        async with connect(it.served.url()) as socket: …        # or by hand
 
 Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints or logs a traceback, or
 leaves a process behind. Imports nothing of acp_agent.
@@ -23,7 +23,6 @@ from uuid import uuid4
 
 import anyio
 import anyio.to_thread
-import httpx2
 
 from support import forked
 from support.checkout import REPOSITORY
@@ -36,7 +35,6 @@ from support.waiting import Changes
 BRIDGE = Path(__file__).with_name("bridge.py")
 MARK = "ACP_AGENT_TEST_MARK"
 END_SECONDS = 8.0
-JSON = {"Content-Type": "application/json"}
 GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 
 
@@ -45,17 +43,14 @@ class Served:
     :ivar port: of the last of them.
     :ivar terminated: whether it was sent a signal that ends it.
     :ivar status: with which it has to end.
-    :ivar http: a client of HTTP/1.1 for the endpoint.
     """
 
-    def __init__(self, process: forked.Started, addresses: list[str], token: str | None) -> None:
+    def __init__(self, process: forked.Started, addresses: list[str]) -> None:
         self.process = process
         self.addresses = addresses
         self.port = int(addresses[-1].rpartition(":")[2])
         self.terminated = False
         self.status = 128 + signal.SIGTERM
-        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-        self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=20)
 
     def terminate(self) -> None:
         """Send SIGTERM, once."""
@@ -69,28 +64,13 @@ class Served:
         self.process.kill()
         await anyio.to_thread.run_sync(self.process.wait)
 
-    def url(self, scheme: str) -> str:
-        """The endpoint; `ws`, `http` or, for HTTP/1.1, `http1`."""
-        return f"{scheme}://127.0.0.1:{self.port}/acp"
+    def url(self, scheme: str = "ws", path: str = "/acp") -> str:
+        """The endpoint."""
+        return f"{scheme}://127.0.0.1:{self.port}{path}"
 
-    def argv(self, scheme: str) -> list[str]:
+    def argv(self, scheme: str = "ws") -> list[str]:
         """An agent on stdin and stdout that is in truth this one, for `start_agent`."""
         return [sys.executable, "-P", str(BRIDGE), self.url(scheme)]
-
-    async def post(self, message: Any, **headers: str) -> httpx2.Response:
-        """POST a message to the endpoint.
-
-        :param headers: `connection` and `session`, and others with their names.
-        """
-        names = {"connection": "Acp-Connection-Id", "session": "Acp-Session-Id"}
-        named = {names.get(name, name): value for name, value in headers.items()}
-        return await self.http.post("/acp", json=message, headers=named)
-
-    async def greet(self) -> str:
-        """Begin a connection; its id."""
-        response = await self.post(GREETING)
-        assert response.status_code == 200, response.text
-        return response.headers["Acp-Connection-Id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +146,8 @@ async def serving(
             changes.notify()
 
     def listening() -> list[str]:
-        found = re.findall(r"^Serving ACP at http://(\S+)/acp .*\n", said.decode(), re.MULTILINE)
-        return found if len(found) >= max(1, sum(word in ("--websocket", "--http") for word in words)) else []
+        found = re.findall(r"^Serving ACP at ws://(\S+)/acp\..*\n", said.decode(), re.MULTILINE)
+        return found if len(found) >= max(1, words.count("--websocket")) else []
 
     failure: BaseException | None = None
     status = 128 + signal.SIGTERM
@@ -175,10 +155,9 @@ async def serving(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
             found = await changes.until(lambda: listening() or None, 20, lambda: f"where it serves: {said.decode()}")
-            served = Served(process, found, token)
+            served = Served(process, found)
             try:
-                async with served.http:
-                    yield served
+                yield served
             except anyio.get_cancelled_exc_class():
                 raise
             except BaseException as error:  # a task group would wrap it

@@ -1,1 +1,1 @@
-"""The transport for clients elsewhere: streamable HTTP and WebSocket, at one endpoint. Needs the extra `serve`."""
+"""Serves clients that connect over WebSocket. Needs the extra `serve`."""

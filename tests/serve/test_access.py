@@ -10,12 +10,12 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import httpx2
 import pytest
+from starlette.datastructures import Headers
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from acp_agent.server.web.gate import Gate, Headers, RepeatedHeaderError, read_origin
+from acp_agent.server.web.access import AccessPolicy, parse_origin
 from support.editors import BARE
 from support.models import Reply, ToolCall
 from support.remote import GREETING, serving, site
@@ -27,10 +27,18 @@ V6 = Path("/proc/net/if_inet6")
 HAS_V6 = V6.exists() and f"{1:032x}" in V6.read_text()
 
 
-def refused(gate: Gate, **headers: str) -> int | None:
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    refusal = gate.refusal(Headers(pairs))
-    return None if refusal is None else refusal.status
+def refused(access: AccessPolicy, **headers: str) -> int | None:
+    refusal = access.refusal(Headers(headers))
+    return None if refusal is None else refusal.status_code
+
+
+async def status(address: str, **headers: str) -> int:
+    """Of the response to an upgrade."""
+    try:
+        async with connect(address, additional_headers=headers):
+            return 101
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ def refused(gate: Gate, **headers: str) -> int | None:
 def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused(
     headers: dict[str, str], status: int | None
 ) -> None:
-    assert refused(Gate(None, ["127.0.0.1"]), **headers) == status
+    assert refused(AccessPolicy(None, ["127.0.0.1"]), **headers) == status
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused
 def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: str | None, status: int | None) -> None:
     headers = {"host": "agent.example", "origin": "https://agent.example"}
     more = {} if authorization is None else {"authorization": authorization}
-    assert refused(Gate(TOKEN, ["0.0.0.0"]), **headers, **more) == status
+    assert refused(AccessPolicy(TOKEN, ["0.0.0.0"]), **headers, **more) == status
 
 
 @pytest.mark.parametrize(
@@ -91,9 +99,9 @@ def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: 
     ],
 )
 def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(origin: str, status: int | None) -> None:
-    gate = Gate(None, ["127.0.0.1"], [read_origin("http://LOCALHOST:2718/")])
-    assert refused(gate, host="127.0.0.1:8123", origin=origin) == status
-    assert refused(gate, host="rebound.example:8123", origin=origin) == 421
+    access = AccessPolicy(None, ["127.0.0.1"], [parse_origin("http://LOCALHOST:2718/")])
+    assert refused(access, host="127.0.0.1:8123", origin=origin) == status
+    assert refused(access, host="rebound.example:8123", origin=origin) == 421
 
 
 async def test_a_page_that_is_named_opens_a_websocket_also_where_marimo_looks_for_one(tmp_path: Path) -> None:
@@ -109,31 +117,17 @@ async def test_a_page_that_is_named_opens_a_websocket_also_where_marimo_looks_fo
                 async with connect(address, origin="http://localhost:2719"):  # pyright: ignore[reportArgumentType]
                     pass
             assert refusal.value.response.status_code == 403
-        assert (await served.http.post("/message", json=GREETING)).status_code == 404
-
-
-def test_two_headers_of_one_name_are_neither_one_nor_none() -> None:
-    headers = Headers([(b"authorization", f"Bearer {TOKEN}".encode()), (b"Authorization", b"Bearer other")])
-    with pytest.raises(RepeatedHeaderError, match="Authorization came 2 times"):
-        Gate(TOKEN, ["127.0.0.1"]).refusal(headers)
-    assert headers.listed("authorization") == f"Bearer {TOKEN}, Bearer other"
-    assert headers.get("origin") is None
 
 
 async def test_without_the_token_nothing_is_answered_and_no_command_of_the_agent_sees_it(tmp_path: Path) -> None:
     look = ToolCall("shell", {"command": "env; echo looked"})
     async with site(tmp_path, Reply(tool_calls=[look]), Reply("Done."), token=TOKEN, env={"ACP_AGENT_WIRE": "1"}) as it:
-        without = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{it.served.port}")
-        async with without:
-            for method in ("POST", "GET", "DELETE", "OPTIONS"):
-                response = await without.request(method, "/acp", headers={"Authorization": "Bearer wrong"})
-                assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Bearer")
-        with pytest.raises(InvalidStatus) as refusal:
-            async with connect(it.served.url("ws")):
-                pass
-        assert refusal.value.response.status_code == 401
-        connection = await it.served.greet()  # with it
-        assert connection
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            with pytest.raises(InvalidStatus) as refusal:
+                async with connect(it.served.url(), additional_headers=headers):
+                    pass
+            response = refusal.value.response
+            assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Bearer")
         async with it.client(env={"TOKEN": TOKEN}, capabilities=BARE) as agent:
             session = await it.opened(agent, "full-access")
             await agent.prompt(session, "Look", PATIENCE)
@@ -180,20 +174,19 @@ async def test_a_command_does_not_find_the_token_where_the_environment_of_the_ag
 async def test_an_address_that_is_not_loopback_is_served_with_a_token_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
-    words = ["--http", "0.0.0.0:0", "--token-file", str(token)]
+    words = ["--websocket", "0.0.0.0:0", "--token-file", str(token)]
     token.chmod(0o640)
     ran = await run_command(tmp_path, "serve", *words)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"acp-agent: The token in {token} is no secret: other users")
     assert f"(mode 0640). Make another token, and the file yours alone: chmod 600 {token}" in ran.err
     token.chmod(0o600)
-    words = ["--websocket", "localhost:0", "--http", "0.0.0.0:0", "--token-file", str(token)]
+    words = ["--websocket", "localhost:0", "--websocket", "0.0.0.0:0", "--token-file", str(token)]
     async with serving(tmp_path / "home", *words) as served:
         assert len(served.addresses) == 2
         for address in served.addresses:
-            assert httpx2.post(f"http://{address}/acp", json=GREETING).status_code == 401
-        named = {"Authorization": f"Bearer {TOKEN}", "Host": "agent.example"}
-        assert (await served.post(GREETING, **named)).status_code == 200
+            assert await status(f"ws://{address}/acp") == 401
+        assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
 
 
 async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path: Path) -> None:
@@ -201,25 +194,29 @@ async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path:
     os.mkfifo(pipe, 0o644)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.to_thread.run_sync, pipe.write_text, TOKEN)
-        async with serving(tmp_path / "home", "--http", "127.0.0.1:0", "--token-file", str(pipe)) as served:
-            assert (await served.post(GREETING)).status_code == 401
-            assert (await served.post(GREETING, Authorization=f"Bearer {TOKEN}")).status_code == 200
+        async with serving(tmp_path / "home", "--websocket", "127.0.0.1:0", "--token-file", str(pipe)) as served:
+            assert await status(served.url()) == 401
+            assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
 
 
 REFUSED = {
     "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
-    "one of two": (["--websocket", "127.0.0.1:0", "--http", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "one of two": (["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
     "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
     "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
     "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),
     "no origin": (["--origin", "localhost:2718"], {}, "'localhost:2718' is no origin of a page"),
     "any origin": (["--origin", "*"], {}, "'*' is no origin of a page"),
     "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is no origin of a page"),
-    "no address": (["--http", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
-    "no port": (["--http", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
-    "no brackets": (["--http", "::1"], {}, "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080."),
-    "a URL": (["--http", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
-    "not ours": (["--http", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
+    "no address": (["--websocket", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
+    "no port": (["--websocket", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
+    "no brackets": (
+        ["--websocket", "::1"],
+        {},
+        "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080",
+    ),
+    "a URL": (["--websocket", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
+    "not ours": (["--websocket", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
 }
 
 
@@ -233,7 +230,7 @@ async def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path: Path, case:
 
 
 async def test_loopback_has_several_names(tmp_path: Path) -> None:
-    words = ["--websocket", "LocalHost:0", "--http", "127.0.0.2:0", *(["--http", "[::1]"] if HAS_V6 else [])]
+    words = ["--websocket", "LocalHost:0", "--websocket", "127.0.0.2:0", *(["--websocket", "[::1]"] if HAS_V6 else [])]
     async with serving(tmp_path / "home", *words) as served:
         assert served.addresses[0].startswith("127.0.0.1:")
         for address in served.addresses:
@@ -243,7 +240,7 @@ async def test_loopback_has_several_names(tmp_path: Path) -> None:
 
 
 async def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['hypercorn'] = None\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['websockets'] = None\n")
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     ran = await run_command(tmp_path, "serve", env={"PYTHONPATH": path})
     assert (ran.code, ran.out) == (1, "")
