@@ -21,10 +21,6 @@ from acp_agent.server.web.access import AccessPolicy, parse_origin
 from acp_agent.server.web.listener import WebServer, listening_socket
 from acp_agent.server.web.websocket import PATH, Endpoint
 
-LOOPBACK = "127.0.0.1:0"
-ENDING_SECONDS = 5.0
-"""For the ends of all sessions, each of which has its own limits."""
-
 
 async def run(arguments: argparse.Namespace) -> int:
     """Serve until this is cancelled.
@@ -34,7 +30,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     env = os.environ
     token, origins = read_token(arguments.token_file, env), list(map(parse_origin, arguments.origins))
-    addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or [LOOPBACK])))
+    addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or ["127.0.0.1:0"])))
     exposed = [address.host for address in addresses if not address.is_loopback]
     if token is None and exposed:
         raise AgentError(
@@ -65,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
         finally:
             with anyio.CancelScope(shield=True):
                 database.hurry()
-                with anyio.move_on_after(ENDING_SECONDS):
+                with anyio.move_on_after(5):
                     await endpoint.close()
                 if server.started:
                     await server.shutdown(sockets)

@@ -80,7 +80,7 @@ async def test_who_speaks_http_is_told_that_there_is_websocket_alone(tmp_path: P
                 got = (await ended(one)).lower()
             assert got.startswith(b"http/1.1 426")
             assert b"\r\nupgrade: websocket\r\n" in got
-            assert b"open one at /acp." in got
+            assert b"open a websocket at /acp" in got
 
 
 async def test_what_is_no_http_ends_the_one_connection_that_it_came_over_and_is_not_logged(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Decides who may connect.
+"""Decides who may connect: with a token, whoever sends it; without one, programs of this machine.
 
-With a token, whoever sends it. Without one, which is for loopback alone, programs of this machine: a web page can make
-a browser connect to loopback, also under a name of its own that resolves to it (DNS rebinding), so other names than
-loopback's are refused, and so are pages of origins that the user has not named.
+A web page can make a browser connect to loopback, also under a name of its own that resolves to it (DNS rebinding), so
+names other than loopback's are refused, and pages of origins that the user has not named.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from starlette.responses import PlainTextResponse
 
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
-
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @frozen
@@ -42,7 +39,7 @@ class AccessPolicy:
             challenge = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse("Send the token in Authorization, behind Bearer.\n", 401, challenge)
         host, origin = headers.get("host", "").lower(), headers.get("origin")
-        if _split(f"//{host}").hostname not in (*LOOPBACK_NAMES, *self.hosts):
+        if _split(f"//{host}").hostname not in ("localhost", "127.0.0.1", "::1", *self.hosts):
             return PlainTextResponse("This is no name of this server: use localhost, or set a token.\n", 421)
         if origin is None or origin.lower() in self.origins or _split(origin.lower()).netloc == host:
             return None

@@ -47,15 +47,12 @@ class WebServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=_Opening,
-                ws="websockets-sansio",
-                interface="asgi3",
                 lifespan="off",
                 backlog=_BACKLOG,
                 ws_max_size=MAX_LINE_BYTES,
                 ws_ping_interval=PING_SECONDS,
                 ws_ping_timeout=SILENT_SECONDS,
                 timeout_graceful_shutdown=1,
-                server_header=False,
                 log_config=None,
                 log_level="critical",  # the rest is what clients do, as often as they like
             )

@@ -1,5 +1,4 @@
-"""Serves ACP over WebSocket, one JSON-RPC message a frame, as ACP's RFD "Streamable HTTP & WebSocket Transport" has it.
-The RFD lets servers support WebSocket alone."""
+"""Serves ACP over WebSocket alone, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message."""
 
 from __future__ import annotations
 
@@ -24,8 +23,6 @@ PATH = "/acp"
 MARIMO_PATH = "/message"
 """Where marimo connects, which cannot be told another path and sends binary frames."""
 MAX_CLIENTS = 100
-_CLOSE_SECONDS = 0.5
-_GOING_AWAY = 1001
 _CLOSED = (WebSocketDisconnect, RuntimeError)
 """What a send raises; RuntimeError where uvicorn has closed the WebSocket of its own accord."""
 
@@ -60,8 +57,8 @@ class WebSocketTransport:
                 raise anyio.ClosedResourceError from None
 
     async def aclose(self) -> None:
-        with anyio.move_on_after(_CLOSE_SECONDS), suppress(*_CLOSED):  # the client may not read
-            await self._websocket.close(_GOING_AWAY)
+        with anyio.move_on_after(0.5), suppress(*_CLOSED):
+            await self._websocket.close(1001)  # going away
 
 
 class Endpoint:
@@ -74,36 +71,35 @@ class Endpoint:
     """
 
     def __init__(self, access: AccessPolicy, connect: Callable[[Transport], Connection]) -> None:
-        methods = ["DELETE", "GET", "POST"]
-        paths = "/{path:path}"
-        self.app = Starlette(routes=[WebSocketRoute(paths, self._serve), Route(paths, _refuse_http, methods=methods)])
+        http = Route("/{path:path}", _refuse_http, methods=["DELETE", "GET", "POST"])
+        self.app = Starlette(routes=[WebSocketRoute("/{path:path}", self._serve), http])
         self.closing = False
         self._access = access
         self._connect = connect
-        self._open: dict[Connection, anyio.Event] = {}
+        self._open: dict[anyio.Event, Connection] = {}
 
     async def close(self) -> None:
         """Refuse new clients, end all connections, and wait until their sessions have ended."""
         self.closing = True
-        ends = list(self._open.values())
-        for connection in self._open:
+        connections = dict(self._open)
+        for connection in connections.values():
             connection.close()
-        for ended in ends:
+        for ended in connections:
             await ended.wait()
 
     async def _serve(self, websocket: WebSocket) -> None:
         if refusal := self._access.refusal(websocket.headers) or self._unavailable(websocket.url.path):
             await websocket.send_denial_response(refusal)
             return
-        connection = self._connect(WebSocketTransport(websocket, binary=websocket.url.path == MARIMO_PATH))
-        ended = self._open[connection] = anyio.Event()
+        await websocket.accept(headers=[(b"acp-connection-id", str(uuid4()).encode())])
+        transport, ended = WebSocketTransport(websocket, binary=websocket.url.path == MARIMO_PATH), anyio.Event()
         try:
-            await websocket.accept(headers=[(b"acp-connection-id", str(uuid4()).encode())])
+            connection = self._open[ended] = self._connect(transport)
             await connection.run()
         except Exception as error:
             log_failure(_log, "A connection failed inside", error)
         finally:
-            del self._open[connection]
+            self._open.pop(ended, None)
             ended.set()
 
     def _unavailable(self, path: str) -> PlainTextResponse | None:
@@ -115,5 +111,4 @@ class Endpoint:
 
 
 async def _refuse_http(request: Request) -> PlainTextResponse:
-    sentence = f"The agent is served over WebSocket alone: open one at {PATH}.\n"
-    return PlainTextResponse(sentence, 426, {"Upgrade": "websocket"})
+    return PlainTextResponse(f"Open a WebSocket at {PATH}: HTTP is not served.\n", 426, {"Upgrade": "websocket"})
