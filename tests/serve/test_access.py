@@ -112,7 +112,9 @@ async def test_a_page_that_is_named_opens_a_websocket_also_where_marimo_looks_fo
             async with connect(address, origin="http://localhost:2718") as socket:  # pyright: ignore[reportArgumentType]
                 said = json.dumps(GREETING)
                 await socket.send(f"{said}\n".encode() if path == "message" else said)
-                assert json.loads(await socket.recv())["result"]["protocolVersion"] == 1
+                with anyio.fail_after(10):
+                    said = await socket.recv()
+                assert json.loads(said)["result"]["protocolVersion"] == 1
             with pytest.raises(InvalidStatus) as refusal:
                 async with connect(address, origin="http://localhost:2719"):  # pyright: ignore[reportArgumentType]
                     pass
