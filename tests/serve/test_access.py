@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from socket import create_connection
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from acp_agent.server.web.access import AccessPolicy, parse_origin
+from acp_agent.server.web.listener import listening_socket
 from support.editors import BARE
 from support.models import Reply, ToolCall
 from support.remote import GREETING, serving, site
@@ -239,6 +241,12 @@ async def test_loopback_has_several_names(tmp_path: Path) -> None:
             async with connect(f"ws://{address}/acp") as socket:
                 await socket.send(json.dumps(GREETING))
                 assert "result" in json.loads(await socket.recv())
+
+
+@pytest.mark.skipif(not HAS_V6, reason="this machine has no IPv6")
+def test_every_address_of_version_6_stands_for_those_of_version_4_too() -> None:
+    with listening_socket("::", 0) as listening, create_connection(("127.0.0.1", listening.getsockname()[1]), 5):
+        pass
 
 
 async def test_without_the_extra_it_is_named(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server(
+            (host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6()
+        )
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AgentError(f"Cannot listen on {host}, port {port} ({reason}); name another address.") from error
