@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
+from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.compaction.evaluation.importers import read_recording
 from acp_agent.compaction.evaluation.measure import Tally, tally
 from acp_agent.compaction.evaluation.needs import Script
 from acp_agent.compaction.evaluation.recording import SHARES, Recording, points, state_at
-from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 

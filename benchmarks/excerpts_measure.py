@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
+from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES
 from acp_agent.compaction.evaluation.importers import read_recording
@@ -25,7 +26,6 @@ from acp_agent.compaction.evaluation.measure import Tally
 from acp_agent.compaction.evaluation.needs import Need, Script
 from acp_agent.compaction.evaluation.recording import SHARES, Recording, points, state_at
 from acp_agent.compaction.evaluation.texts import Remains, text_of
-from acp_agent.compaction.invariants import unanswered_from
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.messages import Message, UserMessage

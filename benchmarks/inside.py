@@ -14,11 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.budget import Limits, TokenBudget, pressure
 from acp_agent.compaction.estimate import estimate_messages, used_tokens
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
-from acp_agent.compaction.triggers import Limits, pressure
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,

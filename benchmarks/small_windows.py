@@ -18,12 +18,11 @@ import anyio
 
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
 from acp_agent.compaction.assembly import LEAST_GAIN
+from acp_agent.compaction.budget import NEW_INPUT
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.importers import read_recording
 from acp_agent.compaction.evaluation.recording import Recording
-from acp_agent.compaction.layers import unanswered
-from acp_agent.compaction.room import size_of
-from acp_agent.compaction.triggers import NEW_INPUT
+from acp_agent.compaction.layers import size_of, unanswered
 from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage
 from acp_agent.errors import AgentError, NoRoomError
 from benchmarks.compactions_in_a_row import no_model

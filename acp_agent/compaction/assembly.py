@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix, estimate_text
-from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
-from acp_agent.compaction.layers import Layers, fill, replaced_tokens, unanswered
-from acp_agent.compaction.masking import fewer_images
-from acp_agent.compaction.room import masked_target, no_room
+from acp_agent.compaction.layers import Layers, fill, masked_target, no_room, replaced_tokens, unanswered
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.strategies.mask import fewer_images
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Receipt, Rewritten

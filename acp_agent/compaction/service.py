@@ -14,8 +14,8 @@ from anyio import to_thread
 
 from acp_agent.compaction.assembly import accepted
 from acp_agent.compaction.calls import ModelCall, ModelCalls, Show
-from acp_agent.compaction.excerpts import ExcerptIndex
-from acp_agent.compaction.room import size_of
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategies import installed_strategies
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer

@@ -1,7 +1,8 @@
-"""Giants made shorter where they stand: a long pasted message, a huge result, the text that a call writes.
+"""Messages made shorter where they stand: a long pasted text, a huge result, the text that a call writes, old images.
 
-Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a provider's own
-form, which is signed. Summaries are left alone, ours and a provider's: they hold what must stay word for word.
+A text keeps its beginning and its end, with a line in its middle that says how much is left out and where all of it can
+be read. Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a
+provider's own form, which is signed. Summaries are left alone, ours and a provider's: they hold what must stay.
 """
 
 from __future__ import annotations
@@ -12,29 +13,89 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_message, estimate_part
-from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle
+from acp_agent.compaction.budget import since_prompt
+from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, count_images, estimate_message, estimate_part
+from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Rewritten
 from acp_agent.conversation.messages import (
+    AssistantMessage,
     AssistantPart,
+    Audio,
     CompactedBlock,
+    Image,
     JsonValue,
     Message,
     Resource,
+    ResourceLink,
     Text,
     Thinking,
     ToolCall,
     UserPart,
 )
+from acp_agent.frozen import frozen
+from acp_agent.llm.attached import is_picture
+from acp_agent.llm.parts import address
 
 Rewrite: TypeAlias = Rewritten
 """A message that stays in a shorter form, at its place."""
 
+SHORTEST_PIECE = 192
+"""Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
+HEAD_SHARE = 2 / 3
+SNAP_SHARE = 1 / 4
+"""Of a head or tail, given up so that it ends at the end of a line."""
 FLOOR_TOKENS = 96
 """No message is made smaller than this to fit a budget."""
 GRAIN = 16
 """Characters by which a text may be shorter than it would have to be."""
+
+
+@frozen
+class LeftOut:
+    """Says what is missing from an entry of the log."""
+
+    seq: int
+    recall: bool  # whether the model has the tool
+
+    @property
+    def where(self) -> str:
+        """Where the whole of it is; empty where the model cannot get at it."""
+        return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
+
+    def middle(self, text: str) -> str:
+        """The line in place of this text."""
+        lines = text.count("\n")
+        counted = f" ({lines:,} lines)" if lines else ""
+        return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
+
+    def attachment(self, part: Image | Audio | Resource | ResourceLink | CompactedBlock) -> str:
+        """The line in place of an image, a sound or a file."""
+        kind = "image" if is_picture(part) else "sound" if isinstance(part, Audio) else "file"
+        uri = None if isinstance(part, Audio | CompactedBlock) else part.uri
+        named = f" {address(uri)[:80]}" if uri else ""
+        return f"[{kind}{named} left out{self.where}]"
+
+
+def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
+    """A text of at most so many characters, its middle replaced by a line about it; as it is where that is no gain.
+
+    :param limit: at least `SHORTEST_PIECE`.
+    """
+    if len(text) <= limit:
+        return text
+    room = limit - len(left_out.middle(text)) - 2
+    head = text[: max(0, int(room * HEAD_SHARE))]
+    tail = text[len(text) - max(0, room - len(head)) :]
+    end = head.rfind("\n") + 1
+    if end > len(head) * (1 - SNAP_SHARE):
+        head = head[:end]
+    begin = tail.find("\n") + 1
+    if 0 < begin < len(tail) * SNAP_SHARE:
+        tail = tail[begin:]
+    line = left_out.middle(text[len(head) : len(text) - len(tail)])
+    shorter = "\n".join(piece for piece in (head.removesuffix("\n"), line, tail) if piece)
+    return shorter if len(shorter) < len(text) else text
 
 
 def fit(
@@ -125,3 +186,40 @@ def _capped_value(value: JsonValue, cap: int, left_out: LeftOut) -> JsonValue:
     """Return an argument; a long one that is no string becomes its JSON, cut."""
     text = value if isinstance(value, str) else json.dumps(value)
     return cut_middle(text, cap, left_out) if len(text) > cap else value
+
+
+def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: bool) -> tuple[Rewrite, ...]:
+    """Return the oldest images as a line of text each: half of them, and half again, until the rest may be sent.
+
+    Those since the newest prompt go last.
+
+    :param recall: whether the model has the `recall` tool.
+    """
+    messages = [entry.message for entry in entries]
+    most, newest = count_images(messages), count_images(since_prompt(messages))
+    rewrites: tuple[Rewrite, ...] = ()
+    while most and policy.limits.exceeded([entry.message for entry in apply_rewrites(entries, rewrites)]):
+        most = max(most // 2, newest) if most > newest else most // 2
+        rewrites = mask_images(entries, most, recall_hint=recall)
+    return rewrites
+
+
+def mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool) -> tuple[Rewrite, ...]:
+    """Replace the oldest images, in users' messages and in results, until at most so many are left."""
+    surplus = count_images(entry.message for entry in entries if not entry.summary) - max_images
+    rewrites: list[Rewrite] = []
+    for entry in entries:
+        message = entry.message
+        if entry.summary or isinstance(message, AssistantMessage) or not count_images([message]):
+            continue
+        left_out = LeftOut(entry.seq, recall_hint)
+        parts: list[UserPart] = []
+        for part in message.parts:
+            if surplus > 0 and isinstance(part, Image | Resource) and is_picture(part):
+                surplus -= 1
+                parts.append(Text(left_out.attachment(part)))
+            else:
+                parts.append(part)
+        if tuple(parts) != message.parts:
+            rewrites.append(Rewrite(entry.seq, replace(message, parts=tuple(parts))))
+    return tuple(rewrites)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
-from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.budget import Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
-from acp_agent.compaction.triggers import Limits
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import Pinned, PlanEntry, Receipt, Rewritten
 from acp_agent.conversation.memory import Memory

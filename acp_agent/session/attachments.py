@@ -18,7 +18,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.triggers import LIMIT_SHARE
+from acp_agent.compaction.budget import LIMIT_SHARE
 from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
 from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.conversation.messages import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from acp_agent.compaction.pins import add_pin, remove_pin, render_pins
-from acp_agent.compaction.preview import preview
+from acp_agent.compaction.excerpts.quotes import add_pin, remove_pin, render_pins
+from acp_agent.compaction.layers import preview
 from acp_agent.conversation.events import (
     CompactionFailed,
     ContextRestored,

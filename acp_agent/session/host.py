@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.triggers import ended_for_want_of_room
+from acp_agent.compaction.budget import ended_for_want_of_room
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context

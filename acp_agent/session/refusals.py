@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import MIN_OUTPUT
-from acp_agent.compaction.triggers import SURE_SHARE
+from acp_agent.compaction.budget import MIN_OUTPUT, SURE_SHARE
 from acp_agent.errors import (
     CompactionError,
     CompactionVetoedError,

@@ -14,7 +14,7 @@ from acp_agent.tools.text import counted
 from acp_agent.turn.updates import CompactionFinished
 
 if TYPE_CHECKING:
-    from acp_agent.compaction.preview import Preview
+    from acp_agent.compaction.layers import Preview
 
 
 TOLD = 5

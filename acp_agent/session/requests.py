@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
-from acp_agent.compaction.triggers import SURE_SHARE, Limits
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Message
 from acp_agent.frozen import frozen

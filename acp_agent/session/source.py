@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import anyio
 from anyio import to_thread
 
-from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
 from acp_agent.conversation.messages import UserMessage

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.cuts import Cut, plan_cut
+from acp_agent.compaction.cuts import Cut, legal_cuts, plan_cut
 from acp_agent.compaction.estimate import estimate_message
-from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, UserMessage
 from support.histories import History, histories

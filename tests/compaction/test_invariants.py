@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 
-from acp_agent.compaction.invariants import (
+from acp_agent.compaction.cuts import (
     batches_stay_whole,
     calls_keep_their_results,
     legal_cuts,

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
-from acp_agent.compaction.excerpts import ExcerptIndex
-from acp_agent.compaction.layers import RULES_SHARE, TAIL_SHARE, Layers, fill, planned_cut, unanswered
-from acp_agent.compaction.passages import passages
-from acp_agent.compaction.room import LEAST_SIZE
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.facts import passages
+from acp_agent.compaction.layers import LEAST_SIZE, RULES_SHARE, TAIL_SHARE, Layers, fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState, Workspace
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.memory import Memory, Pin

@@ -85,7 +85,7 @@ def test_the_agents_start_loads_nothing_that_compacts_and_looks_through_no_packa
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30
     ).stdout.split()
     assert "acp_agent.session.host" in loaded
-    late = ("service", "strategies", "excerpts", "inventory", "rules", "verify")
+    late = ("service", "strategies", "excerpts", "layers", "verify")
     assert not {"importlib.metadata", *(f"acp_agent.compaction.{name}" for name in late)} & {*loaded}
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from acp_agent.compaction.evaluation.needs import Script
 from acp_agent.compaction.evaluation.recording import Recording
 from acp_agent.compaction.evaluation.texts import plain
-from acp_agent.compaction.excerpts import ExcerptIndex, choose, render
+from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
+from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
 from acp_agent.compaction.frame import entry_table
-from acp_agent.compaction.quotes import requests_of, rules_of
 from acp_agent.compaction.shortening import fit
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.verify import known_of, unverified

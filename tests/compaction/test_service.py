@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
-from acp_agent.compaction.room import size_of
+from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategies import by_name, installed_strategies
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.compaction.triggers import Limits
 from acp_agent.conversation.messages import AssistantMessage, Image, Message, Text, ToolResult, UserMessage
 from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
 from acp_agent.llm.provider import Compacted, ModelRequest

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_message, estimate_messages
-from acp_agent.compaction.left_out import SHORTEST_PIECE, LeftOut, cut_middle
-from acp_agent.compaction.shortening import FLOOR_TOKENS, Rewrite, apply_rewrites
+from acp_agent.compaction.shortening import FLOOR_TOKENS, SHORTEST_PIECE, LeftOut, Rewrite, apply_rewrites, cut_middle
 from acp_agent.compaction.shortening import fit as fit_entries
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.triggers import Limits, ended_for_want_of_room, pressure
+from acp_agent.compaction.budget import Limits, TokenBudget, ended_for_want_of_room, pressure
 from acp_agent.conversation.messages import AssistantMessage, Image, StopReason, Text, Usage, UserMessage
 from support.compactions import shown_compactions
 from support.dialogues import asks_for_summary, texts

@@ -9,7 +9,7 @@ import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction.excerpts import ExcerptIndex, choose, render
+from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage

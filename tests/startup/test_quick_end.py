@@ -42,7 +42,7 @@ def leave(event, services):
     assert colorsys
     Path(__file__).with_name("left").write_text(event.reason)
 """
-STRATEGIES = "acp_agent.compaction.strategies.native"
+STRATEGIES = "acp_agent.compaction.strategies.summary"
 MODULES = {"recipes": "yaml", "the params of a prompt": "pydantic.alias_generators", "an SDK's ground": "httpx2"}
 
 

@@ -18,7 +18,7 @@ from acp_agent.compaction.evaluation.texts import (
     plain,
     text_of,
 )
-from acp_agent.compaction.rules import stated_rules
+from acp_agent.compaction.excerpts.rules import stated_rules
 from acp_agent.conversation.context import Entry
 from acp_agent.frozen import frozen
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_text
-from acp_agent.compaction.invariants import legal_cuts
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Message, UserMessage

@@ -9,8 +9,7 @@ from typing import cast
 
 from acp_agent.compaction.strategies.excerpts import ExcerptsStrategy
 from acp_agent.compaction.strategies.mask import MaskStrategy
-from acp_agent.compaction.strategies.native import NativeStrategy
-from acp_agent.compaction.strategies.summary import SummaryStrategy
+from acp_agent.compaction.strategies.summary import NativeStrategy, SummaryStrategy
 from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
 
 _BUILT_IN: tuple[Strategy, ...] = (SummaryStrategy(), NativeStrategy(), MaskStrategy(), ExcerptsStrategy())

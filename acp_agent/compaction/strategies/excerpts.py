@@ -7,7 +7,7 @@ from functools import partial
 from anyio import to_thread
 
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix
-from acp_agent.compaction.room import no_room
+from acp_agent.compaction.layers import no_room
 from acp_agent.compaction.shortening import fit
 from acp_agent.compaction.strategy import Draft, Task
 

@@ -1,17 +1,156 @@
-"""`mask`: old results of tools become one line each; all that was said stays. Asks no model."""
+"""`mask`: old results of tools give way to one line each: what was called, how much it said, where to read it again.
+
+All that was said stays, and no model is asked. Every change breaks the provider's cache from its place on, so that
+results are masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why this comes before any summary.
+"""
 
 from __future__ import annotations
 
-from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.layers import TAIL_SHARE
-from acp_agent.compaction.masking import fewer_images, plan_mask
-from acp_agent.compaction.room import masked_target
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites
-from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.messages import ToolResult
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from acp_agent.compaction.cuts import unanswered_from
+from acp_agent.compaction.estimate import estimate_message, estimate_messages
+from acp_agent.compaction.layers import TAIL_SHARE, masked_target
+from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images
+from acp_agent.compaction.strategy import Draft, Task
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+MASKED = "[masked result]"
+"""How the line in place of a result begins."""
+LEAST_RESULT = 200
+"""Tokens below which a result stays, far more than that line takes."""
+MAX_NAMED = 100
+"""Characters of an argument in that line."""
+
+_TELLING = ("command", "pattern", "query", "url", "path", "file_path", "filename")
+_READS = frozenset({"read", "read_file", "view"})
+_CHANGES = frozenset({"write", "edit", "write_file", "edit_file", "multiedit", "delete"})
 CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
+
+
+def plan_mask(
+    entries: tuple[Entry, ...],
+    *,
+    turn_from: int | None,
+    keep_tail_tokens: int,
+    recall_hint: bool,
+    clear_at_least: int,
+    target_tokens: int | None = None,
+) -> tuple[Rewrite, ...]:
+    """Return the results as one line each; none where that would gain too little.
+
+    What something later has overtaken goes first (a file that was read again or changed, a call that was repeated),
+    and then the oldest. The newest messages are left alone, and so is what the model has not answered yet.
+
+    :param turn_from: seq of the prompt of the running turn; None where none runs.
+    :param clear_at_least: tokens that have to be gained together.
+    :param target_tokens: what all entries together should take afterwards. Masking stops `clear_at_least` below it, so
+        that the next steps do not need another batch. None masks all that may be.
+    :param recall_hint: whether the model is told that the `recall` tool reads the whole.
+    """
+    sizes = [estimate_message(entry.message) for entry in entries]
+    total = sum(sizes)
+    if target_tokens is not None and total <= target_tokens:
+        return ()
+    calls = {
+        call.id: call
+        for entry in entries
+        if isinstance(entry.message, AssistantMessage)
+        for call in entry.message.tool_calls
+    }
+    overtaken = _overtaken(entries, calls)
+    end = min(_tail_from(sizes, keep_tail_tokens), unanswered_from(entries, turn_from))
+    candidates = [
+        index for index in range(end) if sizes[index] >= LEAST_RESULT and isinstance(entries[index].message, ToolResult)
+    ]
+    masked: dict[int, ToolResult] = {}
+    gained = 0
+    for index in sorted(candidates, key=lambda index: (index not in overtaken, index)):
+        if target_tokens is not None and total - gained <= target_tokens - clear_at_least:
+            break
+        message = entries[index].message
+        assert isinstance(message, ToolResult)
+        line = _placeholder(message, calls.get(message.call_id), sizes[index], entries[index].seq, recall_hint)
+        shorter = replace(message, parts=(Text(line),))
+        masked[index] = shorter
+        gained += sizes[index] - estimate_message(shorter)
+    if gained < clear_at_least:
+        return ()
+    return tuple(Rewrite(entries[index].seq, masked[index]) for index in sorted(masked))
+
+
+def _overtaken(entries: Sequence[Entry], calls: Mapping[str, ToolCall]) -> set[int]:
+    """Return the indexes of results behind which comes the same call, or a whole read or change of the same file."""
+    asked: set[str] = set()
+    paths: set[str] = set()
+    found: set[int] = set()
+    for index in range(len(entries) - 1, -1, -1):
+        result = entries[index].message
+        if not isinstance(result, ToolResult) or (call := calls.get(result.call_id)) is None:
+            continue
+        name, path = call.name.lower(), _path(call)
+        question = f"{name} {json.dumps(call.arguments, sort_keys=True)}"
+        if question in asked or (name in _READS and path in paths):
+            found.add(index)
+        # A command that fails again says what it said before; a file that cannot be read again does not.
+        if result.is_error and name in _READS | _CHANGES:
+            continue
+        asked.add(question)
+        if path and (name in _CHANGES or (name in _READS and not call.arguments.keys() & {"offset", "limit"})):
+            paths.add(path)
+    return found
+
+
+def _path(call: ToolCall) -> str:
+    for name in ("path", "file_path"):
+        if isinstance(path := call.arguments.get(name), str) and path:
+            return posixpath.normpath(path)
+    return ""
+
+
+def _tail_from(sizes: Sequence[int], tokens: int) -> int:
+    """Return the index of the first of the newest entries that together take no more than this."""
+    for index in range(len(sizes) - 1, -1, -1):
+        tokens -= sizes[index]
+        if tokens < 0:
+            return index + 1
+    return 0
+
+
+def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, seq: int, recall: bool) -> str:
+    text = result.text
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    images = sum(isinstance(part, Image) for part in result.parts)
+    counted = [f"{tokens:,} tokens", _counted(lines, "line"), _counted(images, "image")]
+    failed = " (failed)" if result.is_error else ""
+    size = ", ".join(count for count in counted if count)
+    return f"{MASKED} {_named(call)}{failed}: {size} left out{LeftOut(seq, recall).where}"
+
+
+def _named(call: ToolCall | None) -> str:
+    """Return a call in a few words: its tool, and what says most about what it was for."""
+    if call is None:
+        return "a tool"
+    named = (call.arguments.get(name) for name in (*_TELLING, *call.arguments))
+    telling = next((value for value in named if isinstance(value, str) and value.strip()), "")
+    line = " ".join(telling[: MAX_NAMED * 4].split())
+    shown = line if len(line) <= MAX_NAMED else f"{line[:MAX_NAMED]}..."
+    return " ".join(f"{call.name[:64]} {shown}".split()) or "a tool"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
 class MaskStrategy:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from anyio.abc import TaskGroup
 
+from acp_agent.compaction.budget import Pressure, pressure
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.triggers import Pressure, pressure
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.errors import (
     AgentError,

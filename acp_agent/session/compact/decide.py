@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from acp_agent.compaction.triggers import NEW_INPUT, Pressure
+from acp_agent.compaction.budget import NEW_INPUT, Pressure
 from acp_agent.frozen import frozen
 
 Background: TypeAlias = Literal["none", "running", "ready", "failed"]

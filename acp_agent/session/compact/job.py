@@ -19,7 +19,7 @@ from acp_agent.compaction.assembly import renewed
 from acp_agent.compaction.calls import ModelCalls, Show
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
-from acp_agent.compaction.room import size_of
+from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.context import Context

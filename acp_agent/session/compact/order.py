@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.estimate import count_images, request_bytes
-from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.state import BY_HAND_SHARE, CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.settings import Share

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.triggers import NEW_INPUT, Pressure
+from acp_agent.compaction.budget import NEW_INPUT, Pressure
 from acp_agent.session.compact.decide import GROWTH, Action, Background, Situation, decide
 
 AT_ONCE: tuple[Pressure, ...] = ("urgent", "request_size", "full")

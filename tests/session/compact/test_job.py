@@ -14,7 +14,7 @@ import pytest
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.calls import ModelCalls, Show
-from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Context

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.assembly import accepted, renewed
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.excerpts import ExcerptIndex
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
 from acp_agent.compaction.layers import planned_cut
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState

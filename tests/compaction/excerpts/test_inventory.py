@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.inventory import LONGEST_COMMAND, FileState, command_line, inventory, render
+from acp_agent.compaction.excerpts.inventory import LONGEST_COMMAND, FileState, command_line, inventory, render
 from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.entries import Entry
 from acp_agent.conversation.messages import AssistantMessage, JsonValue, Message, Text, ToolCall, ToolResult

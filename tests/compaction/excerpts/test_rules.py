@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.rules import MAX_RULE_LENGTH, MAX_RULES, MAX_TYPED, prose, same_rule_key, stated_rules
+from acp_agent.compaction.excerpts.rules import (
+    MAX_RULE_LENGTH,
+    MAX_RULES,
+    MAX_TYPED,
+    prose,
+    same_rule_key,
+    stated_rules,
+)
 
 RULES = [
     "Never push to main!",
@@ -130,7 +137,7 @@ def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[s
 
 
 def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_taken_for_rules() -> None:
-    corpus = json.loads((Path(__file__).parents[2] / "benchmarks" / "rules" / "rules.json").read_bytes())
+    corpus = json.loads((Path(__file__).parents[3] / "benchmarks" / "rules" / "rules.json").read_bytes())
     cued = [rule["text"] for rule in corpus["rules"] if rule["cue"]]
     assert sum(stated_rules(text) == [text] for text in cued) >= 0.9 * len(cued)
     ordinary = [sentence["text"] for sentence in corpus["ordinary"]]

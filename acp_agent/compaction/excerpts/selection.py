@@ -16,8 +16,7 @@ from itertools import groupby
 from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import RUNS, facts_of_run
-from acp_agent.compaction.passages import Voice, passages, units
+from acp_agent.compaction.facts import RUNS, Voice, facts_of_run, passages, units
 from acp_agent.conversation.entries import Entry
 from acp_agent.frozen import frozen
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.invariants import unanswered_from
-from acp_agent.compaction.masking import MASKED, mask_images, plan_mask
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, mask_images
+from acp_agent.compaction.strategies.mask import MASKED, plan_mask
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts import Excerpt, ExcerptIndex, choose, render
+from acp_agent.compaction.excerpts.selection import Excerpt, ExcerptIndex, choose, render
+from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts
-from acp_agent.compaction.passages import passages
 from acp_agent.conversation.entries import Entry, RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
