@@ -215,7 +215,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _compact_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sessions", nargs="*", metavar="SESSION", help="a session's id, its beginning, or a recorded file"
+        "sessions", nargs="+", metavar="SESSION", help="a session's id, its beginning, or a recorded file"
     )
     parser.add_argument(
         "--recipe",
@@ -225,22 +225,6 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE",
         help="measure this recipe, a name or a Markdown file; may be repeated. Otherwise all that compact and all "
         "strategies that ask no model are measured",
-    )
-    parser.add_argument(
-        "--at",
-        action="append",
-        default=[],
-        dest="shares",
-        metavar="SHARE",
-        help="compact where this share of the session's tokens is behind; may be repeated. 0.4, 0.6 and 0.8 where "
-        "not given",
-    )
-    parser.add_argument(
-        "--window",
-        type=int,
-        metavar="TOKENS",
-        help="the model's window. Where not given, at each point one that the conversation fills to 80 %%, so that "
-        "every compaction is as tight as an automatic one",
     )
     parser.add_argument(
         "--size",
@@ -256,11 +240,6 @@ def _compact_eval(parser: argparse.ArgumentParser) -> None:
         metavar="PROVIDER/MODEL",
         help="let this model write the summaries. One call or more for each recipe at each point: it costs money",
     )
-    parser.add_argument(
-        "--database", metavar="FILE", help="look for sessions in this database; all of them if none is named"
-    )
-    parser.add_argument("--misses", type=int, default=0, metavar="N", help="list N of the facts that each method lost")
-    parser.add_argument("--json", action="store_true", help="all figures of all points, and all facts that were lost")
 
 
 def _permissions(parser: argparse.ArgumentParser) -> None:

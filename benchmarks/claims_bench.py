@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.verify import Known, known_of
 from acp_agent.compaction.verify import unverified as check

@@ -15,10 +15,9 @@ import anyio
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
 from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.compaction.estimate import estimate_message
-from acp_agent.compaction.evaluation.importers import read_recording
 from acp_agent.compaction.evaluation.measure import Tally, tally
 from acp_agent.compaction.evaluation.needs import Script
-from acp_agent.compaction.evaluation.recording import SHARES, Recording, points, state_at
+from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 
@@ -78,14 +77,14 @@ async def main() -> int:
     print(f"{'transcript':<46} compactions  tokens once  tokens ten  need once  need ten")
     for path in sorted(arguments.folder.glob("*.json")):
         recording = read_recording(path)
-        cut = points(recording, SHARES)[-1].cut
+        cut = points(recording)[-1]
         needs = Script(recording).needs(cut)
         window = state_at(recording, cut).budget.window
         _, _, single = await compacted(recording, [cut], arguments.size, window)
         done, _, last = await compacted(recording, stretch_ends(recording, cut), arguments.size, window)
         if single is None or last is None:
             raise SystemExit(f"{path}: nothing could be compacted.")
-        one, ten = (tally(needs, result.messages)[0]["need"] for result in (single, last))
+        one, ten = (tally(needs, result.messages)["need"] for result in (single, last))
         once, often = once + one, often + ten
         sizes = f"{single.tokens_after:>11,}  {last.tokens_after:>10,}"
         print(f"{path.name:<46} {done:>11}  {sizes}  {share(one):>9.1%}  {share(ten):>8.1%}")

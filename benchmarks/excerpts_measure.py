@@ -20,12 +20,10 @@ from unittest.mock import patch
 
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.evaluation.facts import CLASSES
-from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.facts import CLASSES, text_of
 from acp_agent.compaction.evaluation.measure import Tally
-from acp_agent.compaction.evaluation.needs import Need, Script
-from acp_agent.compaction.evaluation.recording import SHARES, Recording, points, state_at
-from acp_agent.compaction.evaluation.texts import Remains, text_of
+from acp_agent.compaction.evaluation.needs import Need, Remains, Script
+from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.messages import Message, UserMessage
@@ -64,9 +62,9 @@ class Case:
 def cases(recording: Recording) -> Iterator[Case]:
     """Yield a recording at each of its points."""
     script = Script(recording)
-    for point in points(recording, SHARES):
-        state = state_at(recording, point.cut)
-        yield Case(state, script.needs(point.cut), *_written(recording, point.cut, state.turn_from))
+    for cut in points(recording):
+        state = state_at(recording, cut)
+        yield Case(state, script.needs(cut), *_written(recording, cut, state.turn_from))
 
 
 def _written(recording: Recording, cut: int, prompt: int | None) -> tuple[dict[str, frozenset[str]], frozenset[str]]:

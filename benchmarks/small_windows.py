@@ -20,8 +20,7 @@ from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionSer
 from acp_agent.compaction.assembly import LEAST_GAIN
 from acp_agent.compaction.budget import NEW_INPUT
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.evaluation.importers import read_recording
-from acp_agent.compaction.evaluation.recording import Recording
+from acp_agent.compaction.evaluation.recordings import Recording, read_recording
 from acp_agent.compaction.layers import size_of, unanswered
 from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage
 from acp_agent.errors import AgentError, NoRoomError

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState, estimate_messages
-from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.conversation.messages import Message
 from benchmarks.compactions_in_a_row import no_model

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,6 +33,13 @@ def rows(text: str) -> dict[str, dict[str, str]]:
     return {cells[0]: dict(zip(columns, cells, strict=True)) for cells in (re.split(r"  +", line) for line in body)}
 
 
+def needed(text: str) -> dict[str, str]:
+    """How many facts of each class the table rests on."""
+    lines = (line for line in text.splitlines() if line.startswith(("method", "(needed)")))
+    head, counts = (re.split(r"  +", line.strip()) for line in lines)
+    return dict(zip(head[head.index("need") :], counts[1:], strict=False))
+
+
 def one_sentence(ran: Ran) -> str:
     """What a command that could not begin says."""
     assert (ran.code, ran.out) == (1, "")
@@ -62,8 +67,7 @@ def service_session() -> list[Step]:
 async def test_a_deliberately_bad_recipe_scores_lower(tmp_path: Path) -> None:
     (tmp_path / "forget.md").write_text(example("markdown recipe"))
     write(tmp_path / "cart.json", as_transcript(service_session()))
-    words = ("compact-eval", "cart.json", "--recipe", "compact", "--recipe", "forget.md")
-    ran = await run_command(tmp_path, *words, "--at", "0.5")
+    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--recipe", "compact", "--recipe", "forget.md")
     assert ran.code == 0, ran.err
     table = rows(ran.out)
     assert list(table) == ["/compact*", "forget.md", "newest 40%"]
@@ -74,16 +78,15 @@ async def test_a_deliberately_bad_recipe_scores_lower(tmp_path: Path) -> None:
 async def test_recipes_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "compact.md").write_text(example("markdown recipe").replace("name: forget", "name: compact"))
     write(tmp_path / "cart.json", as_transcript(service_session()))
-    words = ("compact-eval", "cart.json", "--recipe", "compact.md", "--recipe", "compact", "--json", "--at", "0.5")
-    document: dict[str, Any] = json.loads((await run_command(tmp_path, *words)).out)
-    own, builtin, _ = document["methods"]
-    assert [own["method"], builtin["method"]] == ["compact.md", "/compact*"]
-    assert own["figures"]["score"] < builtin["figures"]["score"]
+    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--recipe", "compact.md", "--recipe", "compact")
+    table = rows(ran.out)
+    assert list(table) == ["compact.md", "/compact*", "newest 40%"]
+    assert float(table["compact.md"]["score"]) < float(table["/compact*"]["score"])
 
 
 async def test_several_sizes_give_a_row_for_each_method_and_size(tmp_path: Path) -> None:
     write(tmp_path / "cart.json", as_transcript(cart_session()))
-    words = ("compact-eval", "cart.json", "--recipe", "compact", "--at", "0.5", "--size", "20%", "--size", "2000")
+    words = ("compact-eval", "cart.json", "--recipe", "compact", "--size", "20%", "--size", "2000")
     ran = await run_command(tmp_path, *words)
     assert ran.code == 0, ran.err
     table = rows(ran.out)
@@ -95,64 +98,27 @@ async def test_several_sizes_give_a_row_for_each_method_and_size(tmp_path: Path)
 async def test_the_output_is_the_same_in_every_run(tmp_path: Path) -> None:
     write(tmp_path / "one.jsonl", as_claude_code(cart_session()))
     write(tmp_path / "two.jsonl", as_codex(cart_session()))
-    for words in (("--misses", "9"), ("--json",)):
-        first, second = [await run_command(tmp_path, "compact-eval", "one.jsonl", "two.jsonl", *words) for _ in "12"]
-        assert first.code == 0, first.err
-        assert first.out == second.out
+    first, second = [await run_command(tmp_path, "compact-eval", "one.jsonl", "two.jsonl") for _ in "12"]
+    assert first.code == 0, first.err
+    assert first.out == second.out
 
 
-async def test_a_killed_sessions_last_line_is_told_of_on_stderr_and_changes_no_figure(tmp_path: Path) -> None:
-    path = write(tmp_path / "session.jsonl", as_claude_code(cart_session()))
-    words = ("compact-eval", "session.jsonl", "--recipe", "compact", "--json", "--at", "0.5")
-    whole = await run_command(tmp_path, *words)
-    lines = path.read_text().count("\n")
-    with path.open("a") as file:
-        file.write('{"type": "assistant", "message": {"role": "assis')
-    cut = await run_command(tmp_path, *words)
-    assert (cut.code, cut.out) == (0, whole.out)
-    [notice] = (line for line in cut.err.splitlines() if line.startswith("acp-agent"))
-    assert notice.startswith(f"acp-agent: session.jsonl:{lines + 1}: is no whole JSON")
-    assert "acp-agent" not in whole.err
-
-
-async def test_json_has_all_points_and_methods(tmp_path: Path) -> None:
+async def test_all_recipes_and_strategies_are_measured_where_none_is_named(tmp_path: Path) -> None:
     write(tmp_path / "cart.json", as_transcript(cart_session()))
-    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--json", "--at", "0.5", "--window", "8000")
-    document: dict[str, Any] = json.loads(ran.out)
-    names = ["/compact*", "/compact-brief*", "excerpts", "mask", "newest 40%"]
-    assert [each["method"] for each in document["methods"]] == names
-    assert [each["method"] for each in document["measurements"]] == names
-    assert {each["session"] for each in document["measurements"]} == {"cart.json"}
-
-
-async def test_a_command_that_codex_handed_to_a_shell_is_found_where_it_stands(tmp_path: Path) -> None:
-    def run(call: str, line: str) -> tuple[str, Any]:
-        return "call", (call, "shell", {"command": ["bash", "-lc", line], "workdir": "/shop"})
-
-    steps = [
-        run(value[0], value[2]["command"]) if kind == "call" else (kind, value)
-        for kind, value in [*cart_session()[:-1], ("call", ("c12", "", {"command": "cat shop/cart.py"}))]
-    ]
-    write(tmp_path / "rollout.jsonl", as_codex(steps))
-    ran = await run_command(tmp_path, "compact-eval", "rollout.jsonl", "--recipe", "compact", "--json", "--at", "0.5")
-    document: dict[str, Any] = json.loads(ran.out)
-    commands = {each["method"]: each["tallies"]["commands"] for each in document["methods"]}
-    assert commands["/compact*"] == {"kept": 1, "needed": 1}
-    assert commands["newest 40%"]["kept"] == 0
-    lost = [fact["fact"] for each in document["measurements"] for fact in each["missed"] if fact["class"] == "commands"]
-    assert lost == ["pytest tests/test_cart.py -q"]
+    ran = await run_command(tmp_path, "compact-eval", "cart.json")
+    assert list(rows(ran.out)) == ["/compact*", "/compact-brief*", "excerpts", "mask", "newest 40%"]
 
 
 async def test_the_transcript_in_the_documentation_can_be_measured(tmp_path: Path) -> None:
     (tmp_path / "cart.json").write_text(example("json"))
-    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--misses", "9")
+    ran = await run_command(tmp_path, "compact-eval", "cart.json")
     assert ran.code == 0, ran.err
-    assert "8347" in ran.out
+    assert rows(ran.out)["newest 40%"]["numbers"] == "0.0"
 
 
 async def test_the_table_in_the_documentation_has_the_rows_and_columns_that_are_printed(tmp_path: Path) -> None:
     write(tmp_path / "cart.json", as_transcript(cart_session()))
-    ran = await run_command(tmp_path, "compact-eval", "cart.json", "--at", "0.5")
+    ran = await run_command(tmp_path, "compact-eval", "cart.json")
     assert ran.code == 0, ran.err
     shown, printed = rows(DOCUMENTATION), rows(ran.out)
     assert {re.sub(r" \d+%(?=\*?$)", "", name) for name in shown if name != "newest 40%"} | {"newest 40%"} == {*printed}
@@ -160,7 +126,7 @@ async def test_the_table_in_the_documentation_has_the_rows_and_columns_that_are_
     assert all(each == columns[0] for each in columns)
     # What the words around the table say of it.
     explained = re.findall(r"^\| `([^`]+)` \|", DOCUMENTATION[DOCUMENTATION.index("| column |") :], re.MULTILINE)
-    assert {*explained} == {*columns[0], "unverified"} - {"method"}
+    assert {*explained} == {*columns[0]} - {"method"}
     assert re.search(r"figures are of version \d+\.\d+\.\d+ on \d+ \w+ \d{4}", DOCUMENTATION)
 
 
@@ -174,19 +140,10 @@ async def test_sessions_of_this_agent_are_found_by_the_beginning_of_their_id(tmp
         for _ in replies:
             await agent.prompt(session, "Go on with it. Never touch setup.py.")
         other = await agent.new_session(tmp_path)
-        ran = await run_command(tmp_path, "compact-eval", session[:-4], "--json", "--at", "0.6")
-        assert ran.code == 0, ran.err
-        document: dict[str, Any] = json.loads(ran.out)
-        assert {each["session"] for each in document["measurements"]} == {session}
-        numbers = [each["tallies"]["numbers"]["needed"] for each in document["measurements"] if each["tallies"]]
-        assert numbers
-        assert all(needed == 1 for needed in numbers)
-
-        database = str(tmp_path / "state" / "sessions.db")
-        elsewhere = {"ACP_AGENT_HOME": str(tmp_path / "elsewhere")}
-        ran = await run_command(tmp_path, "compact-eval", "--database", database, env=elsewhere)
+        ran = await run_command(tmp_path, "compact-eval", session[:-4])
         assert ran.code == 0, ran.err
         assert "1 session (acp-agent)" in ran.out
+        assert int(needed(ran.out)["numbers"]) > 0
 
         ran = await run_command(tmp_path, "compact-eval", session[:4])
         assert f"{session[:4]!r} is the beginning of 2 sessions' ids" in one_sentence(ran)
@@ -201,38 +158,32 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
     config = f"providers:\n  story:\n    kind: scripted\n    script: {tmp_path / 'story.yaml'}\n"
     (tmp_path / "state" / "config.yaml").write_text(config)
     write(tmp_path / "cart.json", as_transcript(cart_session()))
-    words = ("compact-eval", "cart.json", "--recipe", "compact", "--model", "story/story", "--at", "0.5")
+    words = ("compact-eval", "cart.json", "--recipe", "compact", "--model", "story/story")
     ran = await run_command(tmp_path, *words)
     assert ran.code == 0, ran.err
     found = rows(ran.out)["/compact"]
     assert found["numbers"] == "100.0"
-    assert float(found["unverified"]) >= 1
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], "Name a session"),
         (["sess_unknown"], "'sess_unknown' is neither a file nor a session"),
         (["broken.jsonl"], "broken.jsonl:2: is not a JSON object"),
         (["empty.json"], "empty.json:1: is empty"),
         (["other.json"], "other.json:1: is JSON of another form"),
         (["short.json"], "There is no point to compact at"),
-        (["cart.json", "--at", "1.5"], "--at 1.5: a point is a share between 0 and 1"),
-        (["cart.json", "--at", "half"], "--at half: a point is a share"),
         (
             ["cart.json", "--size", "much"],
             "--size much: a size is a percentage of the conversation, as 20%, or tokens",
         ),
         (["cart.json", "--size", "0"], "--size 0: a size is"),
-        (["cart.json", "--window", "0"], "--window is a number of tokens"),
         (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: commit, compact"),
         (["cart.json", "--recipe", "nothing.md"], "There is no recipe 'nothing.md'"),
         (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
         (["cart.json", "--recipe", "parts.md"], "parts.md:5: compaction.strategy: there is no strategy 'chunked'"),
         (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),
         (["cart.json", "--model", "nobody"], "'nobody' is not a model's name"),
-        (["--database", "nothing.db", "sess_1"], "nothing.db: there is no such database"),
         (["."], "is not a file"),
     ],
 )

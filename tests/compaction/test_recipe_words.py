@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.evaluation.facts import plain
 from acp_agent.compaction.evaluation.needs import Script
-from acp_agent.compaction.evaluation.recording import Recording
-from acp_agent.compaction.evaluation.texts import plain
+from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
 from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
 from acp_agent.compaction.frame import entry_table

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from acp_agent.compaction.evaluation.importers import read_recording
+from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolResult, Usage, UserMessage
 from acp_agent.session.transcript import Transcript, remove_transcript, transcript_file
 from acp_agent.storage.sqlite import SqliteStore
@@ -55,7 +55,7 @@ async def test_a_reader_of_claude_codes_files_reads_the_whole_history_out_of_it(
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
     recording = read_recording(path)
-    assert (recording.form, recording.cwd, recording.notice) == ("Claude Code", "/shop", "")
+    assert (recording.form, recording.cwd) == ("Claude Code", "/shop")
     said: list[tuple[str, str]] = []
     for message in recording.messages:
         text = message.text if isinstance(message, AssistantMessage | ToolResult) else ""

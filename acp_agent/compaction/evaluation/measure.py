@@ -1,101 +1,73 @@
-"""The ways to compact, and the measurement of each at each point against what the rest of the recording needs."""
+"""The ways to compact, measured at points of recordings against what the rest of each needs, and the table of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.cuts import plan_cut
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES
-from acp_agent.compaction.evaluation.needs import Need, Script
-from acp_agent.compaction.evaluation.recording import Recording, points, state_at
-from acp_agent.compaction.evaluation.texts import Remains
-from acp_agent.compaction.service import ASKS_A_MODEL, CompactionService
-from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.compaction.strategy import Writer
-from acp_agent.conversation.messages import JsonObject, Message
-from acp_agent.errors import AgentError, CompactionError
+from acp_agent.compaction.evaluation.needs import Need, Remains, Script
+from acp_agent.compaction.evaluation.recordings import SHARES, Recording, points, state_at
+from acp_agent.compaction.service import ASKS_A_MODEL
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.conversation.messages import Message
+from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
-from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 
 KINDS = ("need", "ctx", "words", *CLASSES)
 NOTHING_TO_DO = "found nothing to compact"
 WITHOUT_SUMMARY = "*"  # behind the name of a method that has excerpts in place of its summary
 
+_LEGEND = """
+Percent kept of what the rest of each session needs. left: of the tokens · score: mean of the six classes ·
+need: facts of them all but rules · ctx: facts with the words around them · words: rare plain words (control) ·
+per 1k: needed facts for each 1,000 tokens left"""
+_NO_SUMMARY = "* measured without its summary, since no --model was given: excerpts stand in its place"
+
 SizeOf: TypeAlias = Callable[[TokenBudget], int]  # returns the tokens of the new context
-
-
-@frozen
-class Outcome:
-    """All that the model sees after a compaction; `unverified` is None where no model wrote a summary."""
-
-    messages: tuple[Message, ...]
-    tokens_before: int
-    tokens_after: int
-    unverified: tuple[str, ...] | None = None
+Compact: TypeAlias = Callable[[ConversationState, CompactionPolicy], Awaitable[CompactedState | None]]
 
 
 @frozen
 class Method:
-    """A way to compact; `compact` returns None where there is nothing to do, and raises an `AgentError`."""
+    """A way to compact.
+
+    :ivar compact: returns all that the model sees then, and its tokens; None where there is nothing to do.
+    """
 
     name: str
-    compact: Callable[[ConversationState], Awaitable[Outcome | None]]
-
-
-@frozen
-class Model:
-    """The model that writes summaries."""
-
-    call: ModelCall
-    writer: Writer | None = None
-    native: NativeCompaction | None = None
-
-
-async def _no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    raise CompactionError("This strategy asks a model: name one with --model.")
-    yield  # the type of a stream
+    compact: Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]
 
 
 def policy_method(
-    name: str,
-    policy: CompactionPolicy,
-    service: CompactionService,
-    size: SizeOf | None = None,
-    model: Model | None = None,
+    name: str, policy: CompactionPolicy, service: Compact, size: SizeOf | None = None, *, has_model: bool = True
 ) -> Method:
-    """Return the method that compacts by a policy, as if a person had asked for it.
+    """Return the method that compacts by a policy; without a model excerpts stand in the place of a summary.
 
-    :param model: None where no model may be asked; excerpts then stand in the place of a summary.
+    :param size: in place of the policy's own.
     """
-    missing = model is None and policy.strategy in ASKS_A_MODEL
-    chosen = replace(policy, strategy="excerpts") if missing else policy
-    asked = model or Model(_no_model)
+    unable = policy.strategy in ASKS_A_MODEL and not has_model
+    policy = replace(policy, strategy="excerpts") if unable else policy
 
-    async def compact(state: ConversationState) -> Outcome | None:
-        sized = replace(chosen, size=size(state.budget)) if size else chosen
-        if asked.writer:
-            state = replace(state, request=replace(state.request, model=asked.writer.model))
-        result = await service(state, sized, asked.call, native=asked.native, writer=asked.writer)
-        if result is None:
-            return None
-        unverified = result.receipt.unverified if result.strategy in ASKS_A_MODEL else None
-        return Outcome(result.messages, result.tokens_before, result.tokens_after, unverified)
+    async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
+        result = await service(state, replace(policy, size=size(state.budget)) if size else policy)
+        return (result.messages, result.tokens_after) if result else None
 
-    return Method(name + WITHOUT_SUMMARY * missing, compact)
+    return Method(name + WITHOUT_SUMMARY * unable, compact)
 
 
 def newest(share: float = 0.4) -> Method:
     """Return the yardstick: the newest messages word for word, of this share of the tokens, and nothing else."""
 
-    async def compact(state: ConversationState) -> Outcome | None:
+    async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
         cut = plan_cut(state.entries, None, int(state.budget.messages * share))
         kept = tuple(entry.message for entry in cut.kept) if cut else ()
-        return Outcome(kept, state.budget.used, state.budget.system + estimate_messages(kept)) if cut else None
+        return (kept, state.budget.system + estimate_messages(kept)) if cut else None
 
     return Method(f"newest {share:.0%}", compact)
 
@@ -115,57 +87,89 @@ class Tally:
 class Measurement:
     """One method at one point.
 
-    :ivar at: share of the session's tokens that was asked to stand before the point.
+    :ivar point: name of the recording, and the number of the messages before the point.
     :ivar failure: why it came to nothing; nothing else is known then.
     :ivar tallies: of each of `KINDS`.
-    :ivar missed: the needed facts that are gone, without those of the control class.
     """
 
-    session: str
-    at: float
-    messages_before: int
     method: str
+    point: tuple[str, int]
     failure: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
     tallies: dict[str, Tally] = field(default_factory=dict[str, Tally])
-    missed: tuple[JsonObject, ...] = ()
-    unverified: tuple[str, ...] | None = None
 
 
 async def measure(
-    recordings: Sequence[Recording], methods: Sequence[Method], shares: Sequence[float], window: int | None = None
+    recordings: Iterable[Recording], methods: Sequence[Method], shares: Sequence[float] = SHARES, model: str = ""
 ) -> AsyncIterator[Measurement]:
-    """Measure, recording by recording and point by point; see `points` and `state_at`."""
+    """Measure, recording by recording and point by point; see `points` and `state_at`.
+
+    :param model: the provider's own id of the model that the conversation is with.
+    """
     for recording in recordings:
         script = Script(recording)
-        for point in points(recording, shares):
-            needs = script.needs(point.cut)
+        for cut in points(recording, shares):
+            needs, state = script.needs(cut), state_at(recording, cut, model=model)
             for method in methods:
-                place = (recording.name, point.share, point.cut, method.name)
+                result, failure = None, NOTHING_TO_DO
                 try:
-                    done, failure = await method.compact(state_at(recording, point.cut, window)), NOTHING_TO_DO
+                    result = await method.compact(state)
                 except AgentError as error:
-                    done, failure = None, str(error)
-                if done is None:
-                    yield Measurement(*place, failure)
+                    failure = str(error)
+                if result is None:
+                    yield Measurement(method.name, (recording.name, cut), failure)
                 else:
-                    sizes = (done.tokens_before, done.tokens_after)
-                    yield Measurement(*place, "", *sizes, *tally(needs, done.messages), done.unverified)
+                    sizes = state.budget.used, result[1]
+                    yield Measurement(method.name, (recording.name, cut), "", *sizes, tally(needs, result[0]))
 
 
-def tally(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[dict[str, Tally], tuple[JsonObject, ...]]:
-    """Count what these messages keep of what is needed; returns `Measurement.tallies` and `Measurement.missed`."""
+def tally(needs: Iterable[Need], messages: Iterable[Message]) -> dict[str, Tally]:
+    """Count what these messages keep of what is needed, for each of `KINDS`."""
     remains = Remains(messages)
     tallies = {kind: Tally() for kind in KINDS}
-    missed: list[JsonObject] = []
     for need in needs:
         kept = need.kept(remains)
         tallies[need.kind] += Tally(kept, 1)
         if need.kind not in ("rules", "words"):
             tallies["need"] += Tally(kept, 1)
-        if need.kind != "words":
-            tallies["ctx"] += Tally(kept and need.kept_with_words(remains), 1) if need.around else Tally()
-            lost: JsonObject = {"class": need.kind, "fact": need.key, "stood_in": need.seq, "asked_for_in": need.asked}
-            missed += [] if kept else [lost]
-    return tallies, tuple(missed)
+        if need.kind != "words" and need.around:
+            tallies["ctx"] += Tally(kept and need.kept_with_words(remains), 1)
+    return tallies
+
+
+def figures_of(measurements: Iterable[Measurement]) -> dict[str, float | None]:
+    """Return the columns of the table over all points; None where nothing was needed, or nothing came to a result."""
+    done = [each for each in measurements if not each.failure]
+    before, after = sum(each.tokens_before for each in done), sum(each.tokens_after for each in done)
+    tallies = {kind: sum((each.tallies[kind] for each in done), Tally()) for kind in KINDS}
+    shares = {kind: _quotient(100 * tally.kept, tally.needed) for kind, tally in tallies.items()}
+    counted = [share for kind in CLASSES if (share := shares[kind]) is not None]
+    return {
+        "left": _quotient(100 * after, before),
+        "score": _quotient(sum(counted), len(counted)),
+        **shares,
+        "per 1k": _quotient(1000 * tallies["need"].kept, after),
+    }
+
+
+def _quotient(part: float, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def table(measurements: Sequence[Measurement]) -> str:
+    """Return the report, which is the same in every run: a row for each method over all points."""
+    methods = dict.fromkeys(each.method for each in measurements)
+    points = {each.point: each for each in measurements if not each.failure}.values()
+    needed = {kind: str(sum(each.tallies[kind].needed for each in points)) for kind in KINDS}
+    columns = list(figures_of(()))
+    rows = [["method", *columns], ["(needed)", *(needed.get(name, "") for name in columns)]]
+    for method in methods:
+        figures = figures_of(each for each in measurements if each.method == method).values()
+        rows.append([method, *("–" if figure is None else f"{figure:.1f}" for figure in figures)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    lines += [_LEGEND, *[_NO_SUMMARY] * any(method.endswith(WITHOUT_SUMMARY) for method in methods)]
+    failures = Counter((each.method, each.failure) for each in measurements if each.failure)
+    lines += [f"{name}: no result at {number} of the points: {why}" for (name, why), number in failures.items()]
+    return "\n".join(lines) + "\n"

@@ -1,31 +1,85 @@
-"""What the rest of a recording needs of what stood before a cut; the definitions are in `docs/compact-eval.md`."""
+"""What the rest of a recording needs of what stood before a cut, and whether it is in what a compaction left.
+
+The definitions are in `docs/compact-eval.md`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
 
 from acp_agent.compaction.evaluation import facts
-from acp_agent.compaction.evaluation.commands import commands
-from acp_agent.compaction.evaluation.facts import FactClass, Found
-from acp_agent.compaction.evaluation.recording import Recording
-from acp_agent.compaction.evaluation.texts import (
-    Gram,
-    Remains,
-    grams_around,
-    occurrences,
-    passages,
-    plain,
-    text_of,
-)
+from acp_agent.compaction.evaluation.facts import FactClass, Found, plain, words
+from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.rules import stated_rules
+from acp_agent.compaction.facts import passages
 from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import Message
 from acp_agent.frozen import frozen
 
+Gram: TypeAlias = tuple[str, ...]
+
+AROUND = 3  # words on each side of a fact that have to be there with it
+PLACE = 80  # words of a stretch that may say one thing; a decision has at most about as many
 RARE = 3  # messages before the cut, at most, that hold a rare word
 MOST_PLACES = 8  # newest places of a fact, of which the words around one have to be kept
 RECALLED = 0.4  # share of a decision's rare words, two at least, that one later message has to hold
 SAME_PLACE = 0.6  # share of a decision's words that have to stand close together in what is left
+_JOINED_LEFT, _JOINED_RIGHT = re.compile(r"[\w.]\w"), re.compile(r"\w\.?\w")
+_NEAR = 200  # characters on each side of a fact in which those words stand
+
+
+class Remains:
+    """What a compaction left of a conversation, to be searched."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._texts = [facts.text_of(message) for message in messages]
+        self._plain = "\n".join(map(plain, self._texts))
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """All words in it, in lower case."""
+        return frozenset(word.lower() for text in self._texts for word in words(text))
+
+    @cached_property
+    def _grams(self) -> frozenset[Gram]:
+        found: set[Gram] = set()
+        for each in map(words, self._texts):
+            for size in (2, AROUND + 1):
+                found.update(zip(*(each[offset:] for offset in range(size)), strict=False))
+        return frozenset(found)
+
+    @cached_property
+    def _places(self) -> list[frozenset[str]]:
+        """The words of each line, and of a long line those of stretches that overlap by half."""
+        half, lines = PLACE // 2, [words(line) for text in self._texts for line in text.split("\n")]
+        starts = ((line, at) for line in lines for at in range(0, max(1, len(line) - half), half))
+        return [frozenset(line[at : at + PLACE]) for line, at in starts]
+
+    def has(self, key: str) -> bool:
+        """Return whether a text, as `plain` gives it, stands in it and is no part of a longer word, name or number."""
+        return any(occurrences(self._plain, key))
+
+    def has_grams(self, grams: Iterable[Gram]) -> bool:
+        """Return whether the words of each gram, two or `AROUND` and one, stand side by side somewhere."""
+        return self._grams.issuperset(grams)
+
+    def best_place(self, sought: frozenset[str]) -> float:
+        """Return the largest share of these words that stand in one line, `PLACE` words apart at most."""
+        return max((len(sought & place) for place in self._places), default=0) / max(1, len(sought))
+
+
+def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of a key that stands in a text by itself. A path may have more directories before it."""
+    at = text.find(key)
+    while at >= 0 and key:
+        end = at + len(key)
+        if not _JOINED_LEFT.match(text[max(0, at - 1) : at + 1]) and not _JOINED_RIGHT.match(text[end - 1 : end + 2]):
+            yield at, end
+        at = text.find(key, at + 1)
 
 
 @frozen
@@ -93,28 +147,29 @@ class Script:
 
 
 def _read(entry: Entry, cwd: str) -> _Message:
-    silent = entry.note or entry.summary  # neither the user nor the model says those
-    said, at = list(passages(entry.message)), 0
+    said = list(passages(entry))
     found: list[Found] = []
     mentioned: list[Found] = []
-    for speaker, text in said:
+    spoken: list[str] = []
+    at = 0
+    for voice, text in said:
+        speaks = voice.speaks and not entry.summary  # a summary is neither the user's nor the model's word
+        prose = not voice.label.startswith("call of ")
         here = [*facts.files(text, cwd), *facts.numbers(text)]
-        if speaker not in ("call", "command"):
+        if prose:
             here += facts.plain_words(text)
-        if speaker in ("result", "user"):
-            here += facts.errors(text)
-        if speaker in ("user", "assistant"):
-            here += facts.decisions(text)
-        if speaker == "user":
+            here += facts.decisions(text) if voice.speaks else ()
+            here += facts.errors(text) if voice.label != "you" else ()
+            spoken += [plain(text)] if speaks else []
+        if voice.label == "user":
             here += [Found("rules", plain(rule), 0, 0) for rule in stated_rules(text)]
         moved = [Found(fact.kind, fact.key, fact.start + at, fact.end + at) for fact in here]
         found += moved
-        mentioned += [] if silent or speaker == "result" else moved
+        mentioned += moved if speaks else []
         at += len(text) + 1
-    run = [command for speaker, text in said if speaker == "command" for command in commands(text)]
-    spoken = [] if silent else [plain(text) for speaker, text in said if speaker in ("user", "assistant")]
-    shown = facts.content_words("\n".join(text for speaker, text in said if speaker == "result"))
-    text = text_of(entry.message)
+    run = [command for line in facts.command_lines(entry.message) for command in facts.commands(line)]
+    shown = facts.content_words("\n".join(text for voice, text in said if not voice.speaks))
+    text = "\n".join(text for _, text in said)
     return _Message(entry.seq, text, found, mentioned, run, "\n".join(spoken), facts.content_words(text), shown)
 
 
@@ -166,6 +221,14 @@ def _decisions(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterat
 
 
 def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:
-    """Return what stands around the newest places; nothing where no place has words on a side of it."""
-    found = (grams_around(message.text, fact.start, fact.end) for message, fact in places[-MOST_PLACES:])
-    return tuple(grams for grams in found if grams)
+    """Return for each of the newest places the words before the fact with its first, and its last with those behind.
+
+    A place without enough words on both sides counts by one of them, or not at all.
+    """
+    found: list[tuple[Gram, ...]] = []
+    for message, fact in places[-MOST_PLACES:]:
+        inside = words(message.text[fact.start : fact.end])
+        left = (*words(message.text[max(0, fact.start - _NEAR) : fact.start])[-AROUND:], *inside[:1])
+        right = (*inside[-1:], *words(message.text[fact.end : fact.end + _NEAR])[:AROUND])
+        found.append(tuple(gram for gram in (left, right) if inside and len(gram) == AROUND + 1))
+    return tuple(filter(None, found))

@@ -12,12 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.evaluation.commands import commands
-from acp_agent.compaction.evaluation.facts import FactClass, errors, files, numbers, plain_words
-from acp_agent.compaction.evaluation.importers import read_recording
-from acp_agent.compaction.evaluation.needs import Need, Script
-from acp_agent.compaction.evaluation.recording import Recording
-from acp_agent.compaction.evaluation.texts import Remains, occurrences, plain
+from acp_agent.compaction.evaluation.facts import FactClass, commands, errors, files, numbers, plain, plain_words
+from acp_agent.compaction.evaluation.needs import Need, Remains, Script, occurrences
+from acp_agent.compaction.evaluation.recordings import Recording, read_recording
 from acp_agent.conversation.messages import JsonValue, Text, UserMessage
 from support.recordings import (
     RULE,

@@ -1,13 +1,18 @@
-"""Readers of recorded sessions. The form is recognised by what is in the file, not by the file's name.
+"""Recorded sessions of any agent as messages of ours, and the points at which a measurement cuts them.
 
-Each reader yields messages in the form of Chat Completions or of Anthropic's Messages API; `_build` makes legal ones.
+The form is recognised by what is in the file, not by the file's name. The reader of each form yields messages as Chat
+Completions or Anthropic's Messages API have them; `_build` makes legal ones.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import count
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, count
 from pathlib import Path
 
-from acp_agent.compaction.evaluation.recording import Recording
+from acp_agent.compaction.cuts import legal_cuts
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_text
+from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent
 from acp_agent.conversation.messages import (
@@ -21,8 +26,14 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.errors import AgentError, located
+from acp_agent.frozen import frozen
 from acp_agent.llm.json_access import get_object, get_objects, get_text, parse_object
 
+SHARES = (0.4, 0.6, 0.8)
+FILLED = 0.8
+"""Share of a window that is chosen to fit: the agent's own threshold."""
+LEAST_BEFORE, LEAST_BEHIND = 4, 2
+MAX_OUTPUT_TOKENS = 8_192
 FORMS = (
     "expected a session of this agent (its id), a transcript with `messages`, a trajectory of mini-swe-agent, or a "
     "session file (JSON Lines) of Claude Code or Codex"
@@ -36,13 +47,60 @@ _CODEX_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _CODEX_NOTES = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "# AGENTS.md instr")
 
 
+@frozen
+class Recording:
+    """A recorded session, whose messages a provider would take.
+
+    :ivar cwd: the working directory, absolute; empty where it is not known.
+    """
+
+    name: str
+    form: str
+    entries: tuple[Entry, ...]
+    system: str = ""
+    cwd: str = ""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages without their numbers."""
+        return tuple(entry.message for entry in self.entries)
+
+
+def points(recording: Recording, shares: Sequence[float] = SHARES) -> list[int]:
+    """Return the legal places that are nearest to these shares of the recording's tokens, in order, each once.
+
+    A place is the number of the messages before it.
+    """
+    sizes = list(accumulate(estimate_message(message) for message in recording.messages))
+    places = [cut for cut in legal_cuts(recording.entries, None) if LEAST_BEFORE <= cut <= len(sizes) - LEAST_BEHIND]
+    near = (min(places, key=lambda cut: (abs(sizes[cut - 1] - share * sizes[-1]), cut)) for share in shares if places)
+    return sorted({*near})
+
+
+def state_at(recording: Recording, cut: int, window: int | None = None, model: str = "") -> ConversationState:
+    """Return the conversation at a point. A turn that had not ended there is still running.
+
+    :param window: tokens of the model's window; where not given, one that the conversation fills by `FILLED`.
+    """
+    entries = recording.entries[:cut]
+    messages = [entry.message for entry in entries]
+    window = window or math.ceil((estimate_text(recording.system) + estimate_messages(messages)) / FILLED)
+    output = min(MAX_OUTPUT_TOKENS, window // 4)
+    state = ConversationState.of(
+        messages, window=window, model=model, system=recording.system, max_output_tokens=output, cwd=recording.cwd
+    )
+    prompts = [entry.seq for entry in entries if isinstance(entry.message, UserMessage) and not entry.note]
+    ended = isinstance(messages[-1], AssistantMessage) and not messages[-1].tool_calls
+    return replace(state, entries=entries, turn_from=None if ended or not prompts else prompts[-1])
+
+
 def read_recording(path: Path) -> Recording:
     """Read a recorded session of another agent, or a transcript.
 
     :raises AgentError: it has none of the known forms; names file and line, and says what was expected.
     :raises OSError: it cannot be read.
     """
-    lines, notice = _read_json(path)
+    lines = _read_json(path)
     record = lines[0]
     types = {get_text(line, "type") for line in lines if line.keys() & {"message", "payload"}}
     if isinstance(record.get("messages"), list):
@@ -60,7 +118,7 @@ def read_recording(path: Path) -> Recording:
     places = [place for line in lines for place in (line, get_object(line, "payload"))]
     places.append(get_object(get_object(get_object(record, "info"), "config"), "environment"))
     cwd = next((cwd for place in places if (cwd := get_text(place, "cwd")).startswith("/")), "")
-    return Recording(str(path), form, entries, system, cwd, notice)
+    return Recording(str(path), form, entries, system, cwd)
 
 
 def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
@@ -70,26 +128,20 @@ def from_log(events: Iterable[LoggedEvent], name: str) -> Recording:
     return Recording(name, "acp-agent", context.entries, context.instructions, context.cwd)
 
 
-def _read_json(path: Path) -> tuple[list[JsonObject], str]:
-    """Return the one object of a file or those of its lines, and a notice of a last line left out."""
+def _read_json(path: Path) -> list[JsonObject]:
+    """Return the one object of a file or those of its lines, without a last line that was cut off."""
     if not path.is_file():
         raise AgentError(located(f"is not a file; {FORMS}", source=str(path)))
-    text, notice = path.read_bytes().decode("utf-8-sig", "replace"), ""
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not lines:
-        raise AgentError(located(f"is empty; {FORMS}", source=str(path), line=1))
+    text = path.read_bytes().decode("utf-8-sig", "replace")
     if (whole := parse_object(text)) is not None:
-        return [whole], ""
-    found: list[JsonObject] = []
-    for number, line in lines:
-        if (value := parse_object(line)) is not None:
-            found.append(value)
-        elif not found or number < lines[-1][0]:
-            raise AgentError(located(f"is not a JSON object; {FORMS}", source=str(path), line=number))
-        else:
-            notice = "is no whole JSON, as where a session was killed while it was written; the line is left out"
-            notice = located(notice, source=str(path), line=number)
-    return found, notice
+        return [whole]
+    lines = [(number, parse_object(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if len(lines) > 1 and lines[-1][1] is None:
+        lines.pop()  # as where a session was killed while it was written
+    if broken := next((number for number, value in lines if value is None), 0 if lines else 1):
+        what = "is not a JSON object" if lines else "is empty"
+        raise AgentError(located(f"{what}; {FORMS}", source=str(path), line=broken))
+    return [value for _, value in lines if value is not None]
 
 
 def _blocks(content: JsonValue) -> list[JsonObject]:
@@ -124,9 +176,7 @@ def _codex(lines: list[JsonObject]) -> Iterator[JsonObject]:
         elif kind.endswith("_call_output"):
             output = item.get("output")
             fields = (parse_object(output) or {}) if isinstance(output, str) else get_object(item, "output")
-            text = get_text(fields, "output") or get_text(fields, "content") or output
-            status = get_object(fields, "metadata").get("exit_code")
-            yield {"role": "tool", "tool_call_id": call_id, "content": text, "extra": {"returncode": status}}
+            yield {"role": "tool", "tool_call_id": call_id, "content": get_text(fields, "output") or output}
 
 
 def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
@@ -140,27 +190,19 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
     results: dict[str, ToolResult] = {}
     numbers, begins = count(1), True  # whether the next part of an answer begins a new one
     for message in messages:
-        role, content = get_text(message, "role"), message.get("content")
+        role = get_text(message, "role")
         if role in ("system", "developer"):
-            system.append(_text(content))
-        if role not in ("user", "assistant", "tool"):
-            continue
-        blocks = _blocks(content) + [{**call, "type": "tool_use"} for call in get_objects(message, "tool_calls")]
-        if role == "tool":
-            failed = get_object(message, "extra").get("returncode") not in (0, None)
-            blocks = [
-                {**message, "type": "tool_result", "tool_use_id": message.get("tool_call_id"), "is_error": failed}
-            ]
+            system.append(_text(message.get("content")))
         parts: list[Text | ToolCall] = []
-        for block in blocks:
+        for block in _blocks_of(message) if role in ("user", "assistant", "tool") else ():
             kind = block.get("type")
             if kind == "tool_use" and role == "assistant":
                 call = _call(f"call_{next(numbers)}", block)
                 waiting[get_text(block, "id")] = call.id
                 parts.append(call)
             elif kind == "tool_result" and (call_id := waiting.pop(get_text(block, "tool_use_id"), None)):
-                failed = block.get("is_error") is True
-                results[call_id] = ToolResult(call_id, (Text(_text(block.get("content"))),), failed)
+                text, failed = _text(block.get("content")), block.get("is_error") is True
+                results[call_id] = ToolResult(call_id, (Text(text),), failed)
                 begins = True
             elif kind != "tool_result" and (text := _text([block]).strip()):
                 parts.append(Text(text))
@@ -177,6 +219,15 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
         built.append(UserMessage(f"msg_{number}", texts) if user else AssistantMessage(f"msg_{number}", tuple(parts)))
         built += [results.get(call.id) or ToolResult(call.id, (Text(NO_RESULT),), is_error=True) for call in calls]
     return tuple(Entry(seq, message) for seq, message in enumerate(built, 1)), "\n\n".join(filter(None, system))
+
+
+def _blocks_of(message: JsonObject) -> list[JsonObject]:
+    """Return the blocks of a message, with the calls and the result that Chat Completions has beside its content."""
+    if message["role"] == "tool":
+        failed = get_object(message, "extra").get("returncode") not in (0, None)
+        return [{**message, "type": "tool_result", "tool_use_id": message.get("tool_call_id"), "is_error": failed}]
+    calls = [{**call, "type": "tool_use"} for call in get_objects(message, "tool_calls")]
+    return _blocks(message.get("content")) + calls
 
 
 def _call(call_id: str, block: JsonObject) -> ToolCall:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.evaluation.importers import NO_RESULT, from_log, read_recording
-from acp_agent.compaction.evaluation.recording import Recording
+from acp_agent.compaction.evaluation.recordings import NO_RESULT, Recording, from_log, read_recording
 from acp_agent.conversation.events import LoggedEvent
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolResult
 from acp_agent.errors import AgentError
@@ -153,7 +151,7 @@ def test_an_answer_that_claude_code_recorded_in_pieces_ends_with_its_results(tmp
     assert [message.text for message in messages if isinstance(message, ToolResult)] == ["of a", "of b"]
 
 
-def test_codex_shell_calls_custom_calls_and_failures_are_understood(tmp_path: Path) -> None:
+def test_codex_shell_calls_and_custom_calls_are_understood(tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Repair it."}]},
         {"type": "local_shell_call", "call_id": "a", "action": {"command": ["bash", "-lc", "ls"]}},
@@ -166,7 +164,7 @@ def test_codex_shell_calls_custom_calls_and_failures_are_understood(tmp_path: Pa
     messages = read_recording(write(tmp_path / "rollout", lines)).messages
     check(messages)
     results = [message for message in messages if isinstance(message, ToolResult)]
-    assert [(result.text, result.is_error) for result in results] == [("a.py", True), ("Done", False)]
+    assert [(result.text, result.is_error) for result in results] == [("a.py", False), ("Done", False)]
     calls = [call for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls]
     assert [call.arguments for call in calls] == [{"command": ["bash", "-lc", "ls"]}, {"input": "*** Begin Patch"}]
 
@@ -231,12 +229,9 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rest", [b'{"type": "user", "mess', b'{"type": "user", "text": "Gr\xc3', b"{"])
 @pytest.mark.parametrize("form", ["Claude Code", "Codex"])
-def test_a_last_line_that_was_cut_off_is_left_out_and_told_of(form: str, rest: bytes, tmp_path: Path) -> None:
+def test_a_last_line_that_was_cut_off_is_left_out(form: str, rest: bytes, tmp_path: Path) -> None:
     path = write(tmp_path / "session", FORMS[form](cart_session()))
     whole = read_recording(path)
-    lines = path.read_text().count("\n")
     with path.open("ab") as file:
         file.write(rest)
-    cut = read_recording(path)
-    assert cut.notice.startswith(f"{path}:{lines + 1}: is no whole JSON")
-    assert replace(cut, notice="") == whole
+    assert read_recording(path) == whole
