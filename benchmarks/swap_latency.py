@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from acp_agent.__main__ import SWITCH_SECONDS
 from acp_agent.compaction import CompactionPolicy, CompactionService, ConversationState, estimate_messages
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
@@ -68,4 +69,5 @@ async def main(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
+    sys.setswitchinterval(SWITCH_SECONDS)  # as where the agent serves
     anyio.run(main, sorted(Path(sys.argv[1]).glob("*.json")))

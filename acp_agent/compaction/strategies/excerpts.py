@@ -25,7 +25,7 @@ class ExcerptsStrategy:
 
     async def draft(self, task: Task) -> Draft | None:
         """Propose. Where nothing may leave but the request has to fit, the longest messages are shortened."""
-        if (cut := task.cut()) is not None:
+        if (cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)) is not None:
             return Draft(cut, SUMMARY, told=False)
         state = task.state
         if not task.policy.must_fit:

@@ -11,6 +11,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from anyio import to_thread
+
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_message, estimate_messages
 from acp_agent.compaction.layers import TAIL_SHARE, masked_target
@@ -160,23 +162,28 @@ class MaskStrategy:
 
     async def draft(self, task: Task) -> Draft | None:
         """Propose; None where too little would be gained."""
-        state, policy = task.state, task.policy
-        rewrites = plan_mask(
-            state.entries,
-            turn_from=state.turn_from,
-            keep_tail_tokens=int(task.size * TAIL_SHARE),
-            clear_at_least=int(state.budget.window * CLEAR_SHARE / max(1.0, state.calibration)),
-            # Somebody who asks by hand wants a short context, however full this one is.
-            target_tokens=None if policy.by_hand else masked_target(state),
-            recall_hint=state.recall,
-        )
-        images = fewer_images(apply_rewrites(state.entries, rewrites), policy, recall=state.recall)
-        rewrites = (*rewrites, *images)
-        if not rewrites:
-            return None
-        before = estimate_messages(entry.message for entry in state.entries)
-        after = estimate_messages(entry.message for entry in apply_rewrites(state.entries, rewrites))
-        return Draft(None, _left_out(rewrites, round((before - after) * state.calibration)), rewritten=rewrites)
+        # Reads a whole conversation: 40 ms for 750,000 tokens.
+        return await to_thread.run_sync(_masked, task, abandon_on_cancel=True)
+
+
+def _masked(task: Task) -> Draft | None:
+    state, policy = task.state, task.policy
+    rewrites = plan_mask(
+        state.entries,
+        turn_from=state.turn_from,
+        keep_tail_tokens=int(task.size * TAIL_SHARE),
+        clear_at_least=int(state.budget.window * CLEAR_SHARE / max(1.0, state.calibration)),
+        # Somebody who asks by hand wants a short context, however full this one is.
+        target_tokens=None if policy.by_hand else masked_target(state),
+        recall_hint=state.recall,
+    )
+    images = fewer_images(apply_rewrites(state.entries, rewrites), policy, recall=state.recall)
+    rewrites = (*rewrites, *images)
+    if not rewrites:
+        return None
+    before = estimate_messages(entry.message for entry in state.entries)
+    after = estimate_messages(entry.message for entry in apply_rewrites(state.entries, rewrites))
+    return Draft(None, _left_out(rewrites, round((before - after) * state.calibration)), rewritten=rewrites)
 
 
 def _left_out(rewrites: tuple[Rewrite, ...], saved: int) -> str:

@@ -49,18 +49,25 @@ class SummaryStrategy:
         :raises CompactionError: the summary is empty, was cut off, refused or rejected, or would not be worth it.
         :raises ModelError: the model could not be asked.
         """
-        cut = task.cut()
+        cut = await to_thread.run_sync(task.cut, abandon_on_cancel=True)
         if cut is None:
             return None
         if task.policy.written is not None:
             return Draft(cut, task.policy.written)
-        await to_thread.run_sync(check_worth, task.state, task.policy, cut, abandon_on_cancel=True)
-        first_kept = cut.kept[0].message if cut.kept else None
-        text = summary_request(_with_bound(task), first_kept, cut.summarised)
-        asked = UserMessage(new_id("msg"), (text,))
-        dialogue = await to_thread.run_sync(_Dialogue, task, asked, abandon_on_cancel=True)
+        dialogue = await to_thread.run_sync(_begun, task, cut, abandon_on_cancel=True)
         verified = await verify(task.state, task.policy, dialogue.ask, dialogue.mend)
         return Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
+
+
+def _begun(task: Task, cut: Cut) -> _Dialogue:
+    """Return the dialogue in which what leaves is summarised.
+
+    :raises CompactionError: no summary would be worth it.
+    """
+    check_worth(task.state, task.policy, cut)
+    first_kept = cut.kept[0].message if cut.kept else None
+    text = summary_request(_with_bound(task), first_kept, cut.summarised)
+    return _Dialogue(task, UserMessage(new_id("msg"), (text,)))
 
 
 def _with_bound(task: Task) -> str:
@@ -197,7 +204,7 @@ class NativeStrategy:
                 "The model's provider has no compaction of its own.",
                 "The history is unchanged; use the strategy `summary`.",
             )
-        cut = task.cut()
+        cut = await to_thread.run_sync(task.cut, abandon_on_cancel=True)
         if cut is None:
             return None
         messages = _compactable(cut) if task.native.keeps_user_messages else cut.messages

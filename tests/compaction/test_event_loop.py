@@ -1,0 +1,51 @@
+"""What reads a whole conversation runs beside the event loop: the turn, other sessions and the editor go on meanwhile.
+
+Counted are the calls of the agent's functions in the event loop's thread. They must not be more for a conversation
+that is longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from support.calls_counted import Calls, agent_calls
+from support.ladder import AT_THRESHOLD, BY_HAND, MUST_FIT, Model, history
+
+SHORT, LONG = 20, 400
+"""Turns of four messages."""
+
+
+async def calls_on_the_loop(policy: CompactionPolicy, turns: int, left: str | None) -> Calls:
+    """Compact a conversation that fills most of its window; the calls of the event loop's thread."""
+    messages, service, model = history(turns, 200, 2_000), CompactionService(), Model(["summary"])
+    used = ConversationState.of(messages, window=10**9).budget.used
+    state = ConversationState.of(messages, window=used * 5 // 4)
+    with agent_calls() as calls:
+        result = await service(state, policy, model)
+    assert (None if result is None else result.strategy) == left
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("policy", "strategy"),
+    [
+        (replace(BY_HAND, strategy="summary"), "summary"),
+        (replace(BY_HAND, strategy="excerpts"), "excerpts"),
+        (replace(BY_HAND, strategy="mask"), "mask"),
+        (AT_THRESHOLD, "mask"),
+        (MUST_FIT, "mask"),
+        (replace(AT_THRESHOLD, steps=("summary",)), "summary"),
+    ],
+    ids=["summary", "excerpts", "mask", "at the threshold", "must fit", "in the background"],
+)
+async def test_a_longer_conversation_is_not_more_work_for_the_event_loop(
+    policy: CompactionPolicy, strategy: str
+) -> None:
+    await calls_on_the_loop(policy, SHORT, strategy)  # loads what is loaded once
+    short, long = [await calls_on_the_loop(policy, turns, strategy) for turns in (SHORT, LONG)]
+    assert long.by_name - short.by_name == {}
