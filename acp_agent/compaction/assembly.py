@@ -78,14 +78,15 @@ def renewed(
 
     :raises CompactionError: it may not be used any more; says why.
     """
-    if not result.sent:  # nothing left, and what was shortened may stay so
-        return result
-    left = tuple(entry for entry in state.entries if entry.summary or entry.seq <= result.boundary)
-    kept = tuple(entry for entry in state.entries if not entry.summary and entry.seq > result.boundary)
+    cut: Cut | None = None
+    if result.sent:
+        left = tuple(entry for entry in state.entries if entry.summary or entry.seq <= result.boundary)
+        kept = tuple(entry for entry in state.entries if not entry.summary and entry.seq > result.boundary)
+        cut = Cut(left, result.pinned, kept)
     body = tuple(part for part in result.sent if layer_of(part) == "summary")
     receipt = result.receipt
     draft = Draft(
-        Cut(left, result.pinned, kept),
+        cut,
         result.summary,
         told=bool(body),
         body=body,
@@ -95,7 +96,11 @@ def renewed(
         notes=receipt.notes,
     )
     again = accepted(state, policy, draft, result.strategy, size, index)
-    assert again is not None
+    if again is None:
+        raise CompactionError(
+            "With what was said since, too little would be gained by the shorter messages.",
+            "The history is unchanged.",
+        )
     spent = replace(again.receipt, requests=receipt.requests, cached=receipt.cached)
     return replace(again, receipt=spent, usage=result.usage)
 
