@@ -20,6 +20,8 @@ from support.stored import wait_logged
 
 WAIT = {"compaction": {"wait": True}}
 TOO_LONG = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
+STATES = "This model's maximum context length is 6000 tokens. However, your messages resulted in 11000 tokens."
+LONG_SUMMARY = "# Goal\n" + "The cart is red. " * 550
 REFUSED = Reply(http_status=400, body=TOO_LONG)
 
 
@@ -77,6 +79,53 @@ async def test_whoever_would_rather_wait_gets_the_summary_that_is_being_written(
         assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
         assert it.asked == 1
         assert SUMMARY in said(it.last[0])
+
+
+async def test_a_prepared_summary_that_has_no_room_in_the_window_of_which_a_refusal_told_gives_way_to_excerpts(
+    tmp_path: Path,
+) -> None:
+    refused = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": STATES}}
+    summary, hold = held(LONG_SUMMARY)
+    async with desk(tmp_path, summary, config=WAIT) as it:
+        await it.filled()
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(PREPARE, 5)))
+        await it.server.wait_held()
+        it.answers = [Reply(http_status=400, body=refused), Reply("Third answer.")]
+        turn = await it.agent.start_prompt(it.session, "Three?")
+        await it.agent.wait_update("compaction_update", status="in_progress")
+        hold.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], EXCERPTS)
+        assert "No summary: " in compaction.receipt
+        assert (it.asked, it.logged().count("context_swapped")) == (1, 1)
+        assert not {"compaction_failed", "summary_dropped"} & {*it.logged()}
+        assert not it.server.calls[-1].mentions("The cart is red.")
+
+
+@pytest.mark.parametrize("config", [{}, WAIT], ids=["at once", "waiting"])
+async def test_where_masking_frees_too_little_at_four_fifths_the_same_turn_is_compacted_when_there_is_no_room(
+    tmp_path: Path, config: Mapping[str, Any]
+) -> None:
+    for name, text in {"old.txt": "An old line of the shop.\n" * 500, "new.txt": "A new line.\n"}.items():
+        (tmp_path / name).write_text(text)
+    old, new = [ToolCall("read", {"path": str(tmp_path / name)}) for name in ("old.txt", "new.txt")]
+    summary, hold = held()
+    async with desk(tmp_path, summary, config=config) as it:
+        read = Reply(tool_calls=[old], usage=Usage(6_000, 20))
+        await it.prompt("One?", read, Reply(LONG * 2, usage=Usage(THRESHOLD, 5)))
+        it.answers = [Reply("Step one.", tool_calls=[new], usage=Usage(OUT_OF_ROOM, 5)), Reply("Done.")]
+        turn = await it.agent.start_prompt(it.session, "Two?")
+        if config:
+            await it.agent.wait_update("compaction_update", status="in_progress")
+            assert len(it.answers) == 1
+            hold.set()
+        assert await turn.result() == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(it.agent)
+        text = SUMMARY if config else EXCERPTS
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], text)
+        assert it.asked <= 1
+        assert "compaction_failed" not in it.logged()
 
 
 async def test_who_waits_for_it_can_cancel_and_the_summary_is_used_later(tmp_path: Path) -> None:
