@@ -41,7 +41,11 @@ def accepted(
     result = _swapped(state, policy, draft, strategy, layers, size)
     budget, after = state.budget, result.tokens_after
     if not layers.parts:
-        raise CompactionError("There is nothing in it that could be kept in a shorter form.", "Nothing was changed.")
+        raise CompactionError(
+            f"The strategy {strategy!r} leaves nothing in the place of the messages that it takes away, so its result "
+            "was not used.",
+            "The history is unchanged.",
+        )
     replaced = replaced_tokens(draft.cut)
     # Where the request has to fit, it may be the prompt that is being worked on that gives way.
     if layers.tokens >= replaced and (draft.told or not policy.must_fit):

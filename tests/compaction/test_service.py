@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
+from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.service import CompactionService
@@ -154,6 +155,23 @@ def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None
     assert result.strategy == "excerpts"
     with pytest.raises(CompactionError, match=r"'broken' failed inside \(KeyError"):
         run(state_of(history(12, 4_000)), replace(policy, by_hand=True, must_fit=False), Model(["summary"]), service)
+
+
+@pytest.mark.parametrize("policy", [BY_HAND, AT_THRESHOLD, MUST_FIT], ids=["by hand", "threshold", "must fit"])
+def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(policy: CompactionPolicy) -> None:
+    class Eraser:
+        name = "eraser"
+
+        async def draft(self, task: Task) -> Draft | None:
+            entries = task.state.entries
+            return Draft(Cut(entries[:1], (), entries[1:]), "")
+
+    # No word of the user's leaves, and what stays has no room for excerpts beside it.
+    answer, prompt = AssistantMessage("a1", (Text("a" * 40_000),)), UserMessage("u1", (Text("u" * 30_000),))
+    state = state_of([answer, prompt, AssistantMessage("a2", (Text("Yes."),))], 18_000)
+    service = CompactionService({"eraser": Eraser()})
+    with pytest.raises(CompactionError, match="'eraser' leaves nothing in the place of.*The history is unchanged"):
+        run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
 
 
 def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
