@@ -42,10 +42,14 @@ class Source:
             events = await self._events(self._head)
             if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
                 # Something that was indexed is not in force any more, or again.
-                self._head, self.entries, self._index = 0, (), ExcerptIndex()
+                self._forget()
                 events = await self._events(0)
             if events:
-                await to_thread.run_sync(self._add, events, context.swaps)
+                try:
+                    await to_thread.run_sync(self._add, events, context.swaps)
+                except Exception:
+                    self._forget()  # some of them may be in the index
+                    raise
                 self._head = events[-1].seq
             return self._index
 
@@ -55,6 +59,9 @@ class Source:
             await self.index()
         except Exception:
             _log.exception("the entries of %s were not indexed", self._session_id)
+
+    def _forget(self) -> None:
+        self._head, self.entries, self._index = 0, (), ExcerptIndex()
 
     async def _events(self, after: int) -> list[LoggedEvent]:
         if after == self._log.context.head:

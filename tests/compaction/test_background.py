@@ -16,8 +16,9 @@ from support.background import LONG, OUT_OF_ROOM, PREPARE, SUMMARY, THRESHOLD, d
 from support.client import AgentProcess
 from support.compactions import is_summary_request, messages, said, shown_compactions
 from support.models import Reply, ToolCall, Usage
-from support.stored import wait_logged
+from support.stored import damage_texts, log_file_with, wait_logged
 
+HALF_FULL = 9_000
 WAIT = {"compaction": {"wait": True}}
 TOO_LONG = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
 STATES = "This model's maximum context length is 6000 tokens. However, your messages resulted in 11000 tokens."
@@ -126,6 +127,24 @@ async def test_where_masking_frees_too_little_at_four_fifths_the_same_turn_is_co
         assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], text)
         assert it.asked <= 1
         assert "compaction_failed" not in it.logged()
+
+
+async def test_where_the_record_cannot_be_read_for_excerpts_it_is_logged_and_the_turn_and_a_later_compaction_go_on(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, Reply(SUMMARY)) as it:
+        await it.filled(HALF_FULL)
+        damage_texts(tmp_path, "One?", 'One?"')
+        await it.prompt("Two?", Reply("Second answer.", usage=Usage(HALF_FULL, 5)))
+        assert "Traceback" in await log_file_with(tmp_path, f"the entries of {it.session} were not indexed")
+        damage_texts(tmp_path, 'One?""', 'One?"')
+        await it.prompt("Three?", Reply("Third answer.", usage=Usage(HALF_FULL, 5)))
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert (compaction.statuses, compaction.text) == (["in_progress", "completed"], SUMMARY)
+        await it.prompt("Four?", Reply("Fourth answer."))
+        [carried] = [part for part in said(it.last[0]).split("\n\n") if part.startswith("[#3]")]
+        assert carried == "[#3]\n~~~\nOne?\n~~~"
 
 
 async def test_who_waits_for_it_can_cancel_and_the_summary_is_used_later(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 
 from support.stage import Stage
+from support.stored import log_file_with
 from support.waiting import write_pipe
 
 if TYPE_CHECKING:
@@ -105,11 +106,7 @@ def says(*texts: str, **more: Any) -> dict[str, Any]:
 
 async def logged(it: Stage, text: str) -> str:
     """Wait until the agent's log says this, and return all of it."""
-    log = it.home / "state" / "logs" / "acp-agent.log"
-    with anyio.fail_after(30):
-        while text not in (found := log.read_text() if log.exists() else ""):  # noqa: ASYNC110 - a file
-            await anyio.sleep(_POLL_SECONDS)
-    return found
+    return await log_file_with(it.home, text)
 
 
 async def ready(it: Stage, name: str) -> None:

@@ -1,8 +1,8 @@
-"""What an agent has written to its database, read and damaged from outside while it runs.
+"""What an agent has written to its database and its log file, read and damaged from outside while it runs.
 
     await wait_logged(home, "partial_answer")
 
-Owns waiting for an event of the log, and damage to it. Knows nothing of what is in it.
+Owns waiting for what is written there, and damage to the database. Knows nothing of what it says.
 """
 
 from __future__ import annotations
@@ -29,6 +29,20 @@ async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5)
             await anyio.sleep(0.01)
 
 
+async def log_file_with(home: Path, text: str, timeout: float = 30) -> str:
+    """Wait until the agent's log file says this, and return all of it.
+
+    :param home: what `start_agent` is given as `home`.
+    :param timeout: seconds.
+    :raises TimeoutError: when it does not.
+    """
+    log = home / "state" / "logs" / "acp-agent.log"
+    with anyio.fail_after(timeout):
+        while text not in (found := log.read_text() if log.exists() else ""):  # noqa: ASYNC110 - a file wakes nobody
+            await anyio.sleep(0.01)
+    return found
+
+
 def damage_sessions(home: Path) -> None:
     """Leave no row of the sessions as the agent has written it: directories that are no JSON.
 
@@ -50,7 +64,7 @@ def damage_texts(home: Path, old: str, new: str) -> None:
 
     :param home: what `start_agent` is given as `home`.
     """
-    _damage(home, f"DROP TRIGGER events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
+    _damage(home, f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
 
 
 def _damage(home: Path, script: str) -> None:
