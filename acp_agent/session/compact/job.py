@@ -132,9 +132,13 @@ class Compactor:
     async def _renewed(self, prepared: Prepared, order: Order, calls: ModelCalls) -> Prepared | None:
         """Return a prepared result for the conversation as it is now; where it has no room, and a compaction there must
         be, excerpts."""
+        state, policy = order.state, order.policy
+
+        def again() -> CompactedState:
+            return renewed(prepared.result, state, policy, size_of(state, policy), order.index)
+
         try:
-            size = size_of(order.state, order.policy)
-            result = await to_thread.run_sync(renewed, prepared.result, order.state, order.policy, size, order.index)
+            result = await to_thread.run_sync(again)
         except CompactionError as error:
             if not order.policy.must_fit:
                 raise

@@ -50,6 +50,7 @@ from acp_agent.session.hooking import SessionHooks
 from acp_agent.session.log import SessionLog
 from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.turn.updates import CompactionChunk, CompactionFinished, Update
+from support.calls_counted import Calls, agent_calls
 from support.logs import LogBuilder
 
 BUDGET = TokenBudget(10_000, 1_000)
@@ -58,7 +59,10 @@ LONG = "The cart adds prices. " * 200
 
 @dataclass(slots=True)
 class Desk:
-    """A session's log on disk and what its user is shown; `during` happens while the summary streams."""
+    """A session's log on disk and what its user is shown; `during` happens while the summary streams.
+
+    :ivar calls: what the last compaction called in the event loop's thread.
+    """
 
     store: SqliteStore
     log: SessionLog
@@ -70,6 +74,7 @@ class Desk:
     tools: tuple[ToolDefinition, ...] = ()
     native: NativeCompaction | None = None
     afterwards: Callable[[], Awaitable[None]] | None = None
+    calls: Calls = field(default_factory=Calls)
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:
@@ -122,13 +127,15 @@ class Desk:
         index = ExcerptIndex.of(state.originals)
         order = Order(run, "manual", state, context.revision, policy, self.model, self.native, None, index)
         if not prepared_first:
-            return await compactor.compact(order) is not None
+            with agent_calls() as self.calls:
+                return await compactor.compact(order) is not None
         prepared = await compactor.prepare(order, ModelCalls(order.call))
 
         async def pending(_: Show) -> Prepared | None:
             return prepared
 
-        return await compactor.compact(order, pending) is not None
+        with agent_calls() as self.calls:
+            return await compactor.compact(order, pending) is not None
 
     async def events(self) -> list[Event]:
         return [logged.event async for logged in self.store.events("s")]
@@ -139,16 +146,18 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
-    """A session with a question and a long answer."""
+async def desk(tmp_path: Path, turns: int = 1) -> AsyncGenerator[Desk]:
+    """A session with so many turns of a question and a long answer."""
     history = LogBuilder()
-    history.prompt("One?")
-    history.step(LONG)
-    history.end()
+    for _ in range(turns):
+        history.prompt("One?")
+        history.step(LONG)
+        history.end()
+    tmp_path.mkdir(exist_ok=True)
     store = await SqliteStore.open(tmp_path / "sessions.db")
     try:
         logged = await store.create("s", "/shop", (), history.events)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             yield Desk(store, SessionLog(store, "s", Context.from_log(logged)))
     finally:
         await store.aclose()
@@ -328,3 +337,14 @@ async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(t
         one.on_show = None
         spent = [event.usage for event in await one.events() if isinstance(event, CompactionFailed)]
         assert [usage and usage.output_tokens for usage in spent] == [10]
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "at once"])
+async def test_a_longer_conversation_is_hardly_more_work_for_the_event_loop(tmp_path: Path, prepared: bool) -> None:
+    counted: list[Calls] = []
+    for number, turns in enumerate((10, 10, 200)):  # the first one loads what is loaded once
+        async with desk(tmp_path / str(number), turns) as one:
+            assert await one.compact(prepared_first=prepared)
+            counted.append(one.calls)
+    more = counted[2].by_name - counted[1].by_name
+    assert more.total() < 190 * 2  # less than a call for each message, and nothing of its text
