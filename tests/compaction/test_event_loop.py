@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from support.calls_counted import Calls, agent_calls

@@ -1,5 +1,5 @@
-"""Results of a package's strategy that are prepared while the user works: with a cut, or with messages in a shorter form
-alone."""
+"""Results of a package's strategy that are prepared while the user works: with a cut, or with messages in a shorter
+form alone."""
 
 from __future__ import annotations
 

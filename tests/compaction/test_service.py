@@ -170,7 +170,7 @@ def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_re
     answer, prompt = AssistantMessage("a1", (Text("a" * 40_000),)), UserMessage("u1", (Text("u" * 30_000),))
     state = state_of([answer, prompt, AssistantMessage("a2", (Text("Yes."),))], 18_000)
     service = CompactionService({"eraser": Eraser()})
-    with pytest.raises(CompactionError, match="'eraser' leaves nothing in the place of.*The history is unchanged"):
+    with pytest.raises(CompactionError, match=r"'eraser' leaves nothing in the place of.*The history is unchanged"):
         run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
 
 

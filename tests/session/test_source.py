@@ -1,5 +1,5 @@
-"""The original entries that excerpts are taken from: kept up step by step, they are what the whole log says, and they are
-indexed beside the event loop while nothing collects garbage."""
+"""The original entries that excerpts are taken from: kept up step by step, they are what the whole log says, and they
+are indexed beside the event loop while nothing collects garbage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
 from typing import TypeVar, cast
 
 import anyio
@@ -103,7 +102,7 @@ def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_
 T = TypeVar("T")
 
 
-class Watched(tuple[T, ...]):
+class Watched(tuple[T, ...]):  # noqa: SLOT001 - `on_read` has no slot in a tuple
     """Parts of a message; whoever reads them does this first."""
 
     on_read: Callable[[], None]
