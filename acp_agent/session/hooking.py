@@ -169,7 +169,7 @@ class SessionHooks:
         )
 
     def _paths(self, call: ToolCall, view: CallView) -> tuple[str, ...]:
-        return tuple(location.path for location in view.locations) or paths_of(call.arguments, self._host.context.cwd)
+        return tuple(location.path for location in view.locations) or paths_of(call.arguments, self._host.cwd)
 
     async def turn_end(self, response: str) -> Outcome:
         """The model has answered without tool calls; each such answer of a run has the next number."""

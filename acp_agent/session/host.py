@@ -178,6 +178,11 @@ class SessionHost:
         return self.log.context
 
     @property
+    def cwd(self) -> str:
+        """The working directory that the session was opened in now; the log has the one in which it began."""
+        return str(self._directories[0])
+
+    @property
     def model(self) -> str:
         """The model that is asked now, as its user or the running recipe chose it; empty for the default."""
         return self.run.model or self.context.model

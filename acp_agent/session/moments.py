@@ -37,7 +37,7 @@ async def moment(
         pass  # without a model there is no window; the prompt that needs one says what to set
     return Moment(
         session_id=host.session_id,
-        cwd=context.cwd,
+        cwd=host.cwd,
         transcript=transcript,
         mode=host.mode,
         turn_number=turn_number,

@@ -89,3 +89,16 @@ async def test_what_is_to_be_told_outside_of_a_turn_is_shown_with_the_next_promp
         assert it.agent.text().count("wrong.md") == 1
         await it.agent.prompt(session, "/help")
         assert it.agent.text().count("wrong.md") == 1
+
+
+async def test_a_session_that_is_opened_in_another_folder_has_its_hooks_run_there(tmp_path: Path) -> None:
+    config = {"hooks": {"Stop": [{"command": 'cp /dev/stdin told.json; pwd > "$CLAUDE_PROJECT_DIR/place"'}]}}
+    async with stage(tmp_path, Reply("One."), Reply("Two."), config=config) as it:
+        await it.prompt("Go")
+        it.folder.rename(tmp_path / "moved")
+        async with it.restarted() as later:
+            await later.agent.load(it.session, tmp_path / "moved")
+            await later.prompt("Go on")
+            told = json.loads((tmp_path / "moved" / "told.json").read_text())
+            assert (tmp_path / "moved" / "place").read_text() == f"{tmp_path / 'moved'}\n"
+            assert told["cwd"] == str(tmp_path / "moved")
