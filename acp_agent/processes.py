@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,11 @@ async def run_group(
         if on_end is not None:
             on_end(process.poll())
     return code
+
+
+def environment_without(names: Collection[str]) -> dict[str, str]:
+    """Return the agent's environment variables but for these."""
+    return {name: value for name, value in os.environ.items() if name not in names}
 
 
 @asynccontextmanager

@@ -18,6 +18,12 @@ from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.making import Reach
 
 
+def key_variables(settings: Settings) -> frozenset[str]:
+    """Return the environment variables that may hold a provider's key, whether or not the provider is in use."""
+    configured = (provider.api_key_env for provider in settings.providers.values() if provider.api_key_env)
+    return frozenset(configured).union(*(built_in.keys for built_in in BUILT_IN.values()))
+
+
 @frozen
 class Place:
     """Where a provider's requests go.

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import IO, Protocol
 
@@ -123,11 +123,13 @@ class CommandRunner:
     """Runs the commands of one text, one after the other, from one thread; another may end it with `close`.
 
     :param cwd: absolute path of the folder to run in.
+    :param env: all of their environment variables; the agent's own where it is None.
     :ivar seconds: for all of them.
     """
 
-    def __init__(self, cwd: str, seconds: float = COMMAND_SECONDS) -> None:
+    def __init__(self, cwd: str, seconds: float = COMMAND_SECONDS, env: Mapping[str, str] | None = None) -> None:
         self._cwd = cwd
+        self._env = env
         self.seconds = seconds
         self._left = seconds
         self._lock = threading.Lock()
@@ -169,6 +171,7 @@ class CommandRunner:
                 self._running = process = subprocess.Popen(
                     argv,
                     cwd=self._cwd,
+                    env=self._env,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

@@ -19,7 +19,9 @@ from acp_agent.conversation.events import AssistantAnswered, CallView, Event, In
 from acp_agent.conversation.messages import AssistantMessage, JsonObject, ToolCall
 from acp_agent.errors import ContextOverflowError, OverflowLimit
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
+from acp_agent.llm.places import key_variables
 from acp_agent.llm.provider import ModelEvent, ModelRequest
+from acp_agent.processes import environment_without
 from acp_agent.session.archive import SessionArchive
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
@@ -293,6 +295,7 @@ class SessionHost:
             questions=self.client.questions,
             call_id=call_id,
             private=self._services.home,
+            key_variables=key_variables(self.settings),
             trace=self.trace,
         )
 
@@ -363,7 +366,8 @@ class SessionHost:
         """What a recipe's template may ask for beside its arguments."""
         from acp_agent.session.surroundings import surroundings
 
-        return surroundings(self.session_id, self.context.cwd, recipe)
+        env = environment_without(key_variables(self.settings))
+        return surroundings(self.session_id, self.cwd, recipe, env)
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

@@ -5,7 +5,7 @@ Loaded with the first recipe that is rendered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -19,12 +19,14 @@ from acp_agent.tools.text import clean, without_escapes
 _STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
 
 
-def surroundings(session_id: str, cwd: str, recipe: Recipe) -> Surroundings:
+def surroundings(session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, str] | None = None) -> Surroundings:
     """The surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
+    :param env: all environment variables of the recipe's commands, whose output a model reads; the agent's
+        own where it is None.
     """
-    runner = CommandRunner(cwd)
+    runner = CommandRunner(cwd, env=env)
     return Surroundings(session_id, cwd, GitNow(cwd, runner), runner, partial(_refuses, recipe), _readable)
 
 

@@ -5,7 +5,7 @@ The editor's side of the first two is in `server`, the local side in `local_file
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -68,10 +68,13 @@ class CommandRunner(Protocol):
         timeout: float,
         on_start: Callable[[str], Awaitable[None]],
         on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         """Run one command line to its end. A cancel kills its whole process group.
 
         :param timeout: seconds after which it is killed.
+        :param exclude: names of environment variables that it does not inherit.
         :param on_start: told the terminal's id where the editor shows one; never called otherwise.
         :param on_output: told new output as it comes, where there is no terminal.
         :raises ToolError: it could not be started.
@@ -145,6 +148,7 @@ class Environment:
     :ivar questions: how the user can be asked; None where nobody can.
     :ivar call_id: of the call that this is for; empty where it is for none.
     :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.
+    :ivar key_variables: names of the environment variables with keys of providers, which no command inherits.
     :ivar trace: W3C trace context that the prompt came with, for whoever is asked outside of this process.
     """
 
@@ -159,4 +163,5 @@ class Environment:
     questions: Questions | None = None
     call_id: str = ""
     private: Path | None = None
+    key_variables: frozenset[str] = frozenset()
     trace: Mapping[str, str] = field(default_factory=dict[str, str])

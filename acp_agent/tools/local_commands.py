@@ -1,15 +1,14 @@
 """Shell commands on this machine, where no editor lends its terminal.
 
-Owns the choice of the shell and what is kept of the output. A command gets the agent's whole environment, keys
-included, as a terminal of the user's would: scripts and tests may need them, and a command that the user allowed could
-read them elsewhere anyway. It reads nothing from stdin and has no terminal.
+Owns the choice of the shell and what is kept of the output. A command gets the agent's environment without what the
+caller excludes. It reads nothing from stdin and has no terminal.
 """
 
 from __future__ import annotations
 
 import codecs
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -18,7 +17,7 @@ import anyio
 
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
-from acp_agent.processes import Stream, run_group
+from acp_agent.processes import Stream, environment_without, run_group
 from acp_agent.tools.environment import CommandResult
 from acp_agent.tools.paths import because, printable
 from acp_agent.tools.text import HeadAndTail
@@ -79,10 +78,12 @@ class LocalCommands:
         timeout: float,
         on_start: Callable[[str], Awaitable[None]],
         on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
         output = _Output(_Text())
-        return await self._run(command, cwd, timeout, output, partial(output.report, on_output))
+        return await self._run(command, cwd, timeout, output, partial(output.report, on_output), exclude)
 
     async def run_raw(
         self,
@@ -91,12 +92,14 @@ class LocalCommands:
         timeout: float,
         on_output: Callable[[Printed], Awaitable[None]],
         on_end: Callable[[Ending], None],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         """The same for who wants what it prints as the bytes that it prints, and how it ended also where this is
         cancelled."""
         output = _Output(_Bytes())
         report = partial(output.report, on_output)
-        return await self._run(command, cwd, timeout, output, report, lambda code: on_end(_ending(code)))
+        return await self._run(command, cwd, timeout, output, report, exclude, lambda code: on_end(_ending(code)))
 
     async def _run(
         self,
@@ -105,6 +108,7 @@ class LocalCommands:
         timeout: float,
         output: _Output[T],
         report: Callable[[], Coroutine[None, None, None]],
+        exclude: Collection[str],
         on_end: Callable[[int | None], None] | None = None,
     ) -> CommandResult:
         if not self._shell:
@@ -118,7 +122,8 @@ class LocalCommands:
                 tasks.start_soon(report)
                 try:
                     argv = (self._shell, "-c", command)
-                    code = await run_group(argv, cwd, timeout=timeout, on_data=output.add, on_end=on_end)
+                    env = environment_without(exclude)
+                    code = await run_group(argv, cwd, timeout=timeout, on_data=output.add, env=env, on_end=on_end)
                 except (OSError, ValueError) as error:
                     failure = error
                 output.finish()

@@ -86,7 +86,9 @@ class ShellTool:
             require_same_place(cwd, asked_for, now, environment.cwd)
             require_directory(cwd, label)
             files = await _looked_up(partial(named_files, asked.command, cwd))
-            result = await environment.commands.run(asked.command, cwd, timeout, started, printed)
+            result = await environment.commands.run(
+                asked.command, cwd, timeout, started, printed, exclude=environment.key_variables
+            )
             changes = () if files is None else await _looked_up(files.changes) or ()
             text, raw = _reported(result, timeout)
             view = CallView(title, "execute", raw_output=raw, changes=changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -98,6 +98,8 @@ class EditorTerminal:
         timeout: float,
         on_start: Callable[[str], Awaitable[None]],
         on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         await on_start("terminal-1")
         return CommandResult(f"{command}\r\n\x1b[1m" + "x" * 100_000, "", 0, merged=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +44,13 @@ class EditorTerminals:
         timeout: float,
         on_start: Callable[[str], Awaitable[None]],
         on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         """Run one command line in a new terminal; however this ends, the terminal is released, which ends it."""
         terminal = _Terminal()
         try:
-            await self._create(terminal, command, cwd)
+            await self._create(terminal, command, cwd, exclude)
             await on_start(terminal.id)
             return await self._wait(terminal.id, timeout)
         finally:
@@ -55,13 +58,15 @@ class EditorTerminals:
                 with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                     await self._release(terminal.id)
 
-    async def _create(self, terminal: _Terminal, command: str, cwd: Path) -> None:
+    async def _create(self, terminal: _Terminal, command: str, cwd: Path, exclude: Collection[str]) -> None:
         """Start the command. A cancel waits a moment for the answer: without the id nobody could end the command."""
         import shutil
 
         shell = shutil.which("bash") or "/bin/sh"
+        # The editor's environment may hold what the agent's does; a request can set a variable and not remove it.
+        env = {name: "" for name in sorted(exclude) if name in os.environ}
         params = requests.create_terminal(
-            self._session_id, shell, args=("-c", command), cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
+            self._session_id, shell, args=("-c", command), env=env or None, cwd=str(cwd), output_byte_limit=OUTPUT_BYTES
         )
 
         async def ask() -> None:

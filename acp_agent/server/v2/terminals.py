@@ -10,7 +10,7 @@ ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
 from __future__ import annotations
 
 import codecs
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import anyio
@@ -57,6 +57,8 @@ class ShownCommands:
         timeout: float,
         on_start: Callable[[str], Awaitable[None]],
         on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
         terminal_id = new_id("term")
@@ -84,7 +86,7 @@ class ShownCommands:
             await on_start(terminal_id)
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                return await self._local.run_raw(command, cwd, timeout, printed, ended)
+                return await self._local.run_raw(command, cwd, timeout, printed, ended, exclude=exclude)
             return CommandResult(
                 kept.text,
                 "",
