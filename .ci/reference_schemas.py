@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from reference_words import EVENTS, HANDLERS
 
 from acp_agent.config import schema as config
+from acp_agent.config.hook_events import OnError
 from acp_agent.hooks import params, rule_schema
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
@@ -167,11 +168,14 @@ def at_event(names: list[str]) -> Schema:
 def handler_schema(name: str, description: str, more: Schema, parameters: Schema | None = None) -> Schema:
     said = parameters or {"$ref": f"#/$defs/{params.HANDLER_PARAMS[name].__name__}"}
     words = plain(HandlerSection.model_fields["params"].description)
+    means = plain(HandlerSection.model_fields["on_error"].description)
+    on_error = {"enum": [*get_args(OnError)], "description": means}
     return {
         "type": "object",
         "properties": {
             "handler": {"const": name, "description": plain(HANDLERS.get(name, description))},
             "params": {**said, "description": words},
+            **({} if name == EXTERNAL else {"on_error": on_error}),
             **more,
         },
         "required": ["handler"] if name == EXTERNAL or takes_nothing(name) else ["handler", "params"],

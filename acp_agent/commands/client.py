@@ -142,7 +142,7 @@ class TerminalClient(LocalClient):
                 pass
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Ask at the terminal.
 
@@ -151,11 +151,16 @@ class TerminalClient(LocalClient):
         self._aside(f"? {view.title}")
         for diff in view.diffs:
             self._aside(f"  {diff.path}")
+        if reason:
+            self._aside(f"  {reason}")
         answer = await answered("  Allow? [y]es, [a]lways, [n]o: ")
-        if answer is None:
+        if answer is None and reason:  # no mode spares the user this question
+            self._aside("  Not allowed: nobody is here to ask.")
+        elif answer is None:
             # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
             modes = "accept-edits or full-access" if subject == "edit" else "full-access"
             self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
+        if answer is None:
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
             )

@@ -200,6 +200,7 @@ class _Asked:
         self.name: str = hook.name
         self.origin: Origin = hook.origin
         self.source: str = hook.source
+        self.file: Path | None = hook.file
         self.events: frozenset[EventName] = hook.events
         self.time_limit: float = hook.time_limit
         self.on_error: OnError = hook.on_error

@@ -135,7 +135,11 @@ def digest(files: Iterable[BroughtFile], commands: Sequence[HookCommand]) -> str
     """
     listed = sorted([file.name, file.content, file.executable, file.link] for file in files)
     # Where a command stands names the folder by the path that it was reached by.
-    said = [{**asdict(command), "source": ""} for command in commands]
+    # Digests of 0.1.0, which are kept, know two values of `on_error`; neither lets anything else run.
+    said = [
+        {**asdict(command), "source": "", "on_error": "block" if command.on_error == "block" else "allow"}
+        for command in commands
+    ]
     return hashlib.sha256(json.dumps([listed, said]).encode()).hexdigest()
 
 

@@ -1,4 +1,5 @@
-"""The names of the events that a hook may be bound to, ours and those that Claude Code has for them.
+"""The names of the events that a hook may be bound to, ours and those that Claude Code has for them; and what the
+failure of a hook may mean.
 
 They stand here because configuration files name them; what happens at them is `hooks.events`' matter, which gives these
 names to everyone else.
@@ -20,6 +21,9 @@ EventName: TypeAlias = Literal[
     "after_compaction",
     "session_end",
 ]
+OnError: TypeAlias = Literal["ask", "allow", "block"]
+"""What a hook's failure means: that the user is asked about the call that it guards, and nothing at other events; that
+it wants nothing; or that what it was asked about may not happen."""
 OF_CALLS: frozenset[EventName] = frozenset({"before_tool_call", "after_tool_call"})
 """Where nothing runs a tool, they do not happen."""
 EVENT_NAMES: Mapping[str, EventName] = {name: name for name in get_args(EventName)}

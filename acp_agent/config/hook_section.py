@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, dotted, validate
 from acp_agent.config.forms import Command, Matcher
-from acp_agent.config.hook_events import ALIASES, ELSEWHERE, EVENT_NAMES, EventName, event_name
+from acp_agent.config.hook_events import ALIASES, ELSEWHERE, EVENT_NAMES, EventName, OnError, event_name
 from acp_agent.config.settings import HookCommand
 
 M = TypeVar("M", bound=BaseModel)
@@ -36,8 +36,8 @@ class _Hook(Section):
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = Field(
         default=None, description="seconds that it may take; left out: 10"
     )
-    on_error: Literal["allow", "block"] | None = Field(
-        default=None, description="what its failure means; left out: `allow`"
+    on_error: OnError | None = Field(
+        default=None, description="what its failure means; left out: `ask`, which has you asked about the call"
     )
     name: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="what it is called; left out: the program's name"
@@ -60,7 +60,7 @@ class _Hook(Section):
             source=source,
             matcher=matcher,
             timeout=self.timeout,
-            on_error=self.on_error or "allow",
+            on_error=self.on_error or "ask",
         )
 
 

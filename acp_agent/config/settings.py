@@ -12,7 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from acp_agent.config.hook_events import EventName
+from acp_agent.config.hook_events import EventName, OnError
 from acp_agent.frozen import frozen
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
@@ -214,7 +214,7 @@ class HookCommand:
     source: str
     matcher: str = ""
     timeout: float | None = None
-    on_error: Literal["allow", "block"] = "allow"
+    on_error: OnError = "ask"
 
 
 @frozen

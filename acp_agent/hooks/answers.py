@@ -63,13 +63,16 @@ def read_answer(event: HookEvent, text: str) -> Outcome:
     """What an executable that ended well wants.
 
     :param text: what it printed: a JSON object; or other text, which at `session_start` and `user_message_send` is for
-        the model to read, and is for nobody elsewhere; or nothing.
+        the model to read, at `before_tool_call` is a mistake, since it may be meant as a refusal, and is for nobody
+        elsewhere; or nothing.
     :raises HookError: the answer makes no sense; names the key.
     """
     text = text.strip().removeprefix("\ufeff")
     if not text.startswith("{"):
         if text and isinstance(event, SessionStart | UserMessageSend):
             return Outcome(context=(text,))
+        if text and isinstance(event, BeforeToolCall):
+            raise HookError('What it printed is no JSON object; print nothing, or one such as {"decision": "block"}.')
         if text:
             _log.info("what a hook printed at %s is no JSON object and was left out: %.200s", event.name, text)
         return NOTHING

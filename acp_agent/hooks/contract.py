@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+from acp_agent.config.hook_events import OnError
 from acp_agent.conversation.messages import Message
 from acp_agent.hooks.events import EventName, HookEvent
 from acp_agent.hooks.outcomes import Outcome
@@ -16,9 +17,8 @@ Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
 """Where a hook comes from, in the order in which they are asked. A project's config.yaml is the project's."""
 ORIGINS: tuple[Origin, ...] = ("config", "user", "project", "recipe")
 
-OnError: TypeAlias = Literal["allow", "block"]
-"""What a hook's failure means: that it wants nothing, or that what it was asked about may not happen."""
-
+DISABLED = ".disable"
+"""What is added to the name of a file in a hooks folder to switch it off."""
 TIME_LIMIT = 10.0
 """Seconds that a hook may take, where it says nothing else."""
 
@@ -97,6 +97,11 @@ class Hook(Protocol):
     @property
     def source(self) -> str:
         """Where it stands: a file, or a file and a key of it."""
+        ...
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a hooks folder that it stands in; None where it stands elsewhere."""
         ...
 
     @property

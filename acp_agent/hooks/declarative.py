@@ -42,11 +42,11 @@ def load(path: Path, origin: Origin) -> tuple[tuple[Hook, ...], tuple[HookError,
     for number, (line, document) in enumerate(documents, start=1):
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
-            on, conditions, outcome = read_rule(document)
+            on, conditions, outcome, on_error = read_rule(document)
         except DocumentError as error:
             wrong(error)
         else:
-            hooks.append(RuleHook(name, origin, f"{path}:{line}", on, conditions, outcome))
+            hooks.append(RuleHook(name, origin, f"{path}:{line}", on, conditions, outcome, on_error, path))
     return tuple(hooks), tuple(errors)
 
 
@@ -65,9 +65,10 @@ class RuleHook:
     on: frozenset[EventName]
     conditions: Conditions
     outcome: Outcome
+    on_error: OnError = "ask"
+    file: Path | None = None
     clock: Callable[[], float] = time.monotonic
     time_limit: float = TIME_LIMIT
-    on_error: OnError = "allow"
     memory: Memory = field(default=Memory(), init=False)
 
     @property

@@ -16,10 +16,10 @@ from anyio import to_thread
 from acp_agent.config import HookCommand, Settings
 from acp_agent.errors import HookError
 from acp_agent.frozen import frozen
-from acp_agent.hooks.contract import ORIGINS, TIME_LIMIT, Hook, Origin
+from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Hook, Origin
+from acp_agent.hooks.unusable import unusable
 
 FOLDER = "hooks"
-DISABLED = ".disable"
 RULES = (".yaml", ".yml")
 PYTHON = ".py"
 HELPER = "_"
@@ -89,20 +89,21 @@ async def _of_file(path: Path, origin: Origin, project: str) -> Found:
     from acp_agent.hooks import declarative, executables, plugins
 
     if executables.is_executable(path):
-        hook, errors = await executables.ask_for_events(path, origin, project)
-        return Found(() if hook is None else (hook,), tuple(errors))
+        return Found(*await executables.ask_for_events(path, origin, project))
     load = declarative.load if path.suffix in RULES else plugins.load if path.suffix == PYTHON else None
     if path.suffix == PYTHON and path.name.startswith(HELPER):
         return Found()
     if load is None:
         if executables.lacks_permission(path):
-            return Found((), (HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}"),))
+            return Found(
+                *unusable(HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}"), origin, path)
+            )
         return Found()
     try:
         with anyio.fail_after(TIME_LIMIT):
             return Found(*await to_thread.run_sync(load, path, origin, abandon_on_cancel=True))
     except TimeoutError:
-        return Found((), (HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds."),))
+        return Found(*unusable(HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds."), origin, path))
 
 
 def _enabled(folder: Path) -> list[Path]:

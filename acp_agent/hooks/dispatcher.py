@@ -6,14 +6,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from acp_agent.errors import AgentError
-from acp_agent.hooks.contract import ORIGINS, Hook, Services
+from acp_agent.hooks.contract import DISABLED, ORIGINS, Hook, Services
 from acp_agent.hooks.events import OBSERVED, EventName, HookEvent, changed
-from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Decision, Outcome, cut
+from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Decision, Outcome, Verdict, cut
 from acp_agent.hooks.possible import REFUSED, bounded, impossible, possible, without
 from acp_agent.logfile import log_failure
 
@@ -45,7 +47,7 @@ class Dispatcher:
         self._services = services
         self._tell = tell
         self._notify = notify
-        self._failed: set[HookKey] = set()
+        self._told_failed: set[HookKey] = set()
         self._impossible: set[tuple[HookKey, EventName]] = set()
         self._deferred: set[HookKey] = set()
 
@@ -105,10 +107,11 @@ class Dispatcher:
         return Outcome(notices=tuple(notice for number in sorted(answers) for notice in answers[number].notices))
 
     async def _ask(self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None) -> Outcome:
-        """What one hook wants, as far as it can be done. Its failure is logged and told, and means what `on_error`
-        says."""
+        """Return what one hook wants, as far as it can be done; nothing where it has been switched off."""
         try:
             with anyio.fail_after(hook.time_limit):
+                if hook.file is not None and await to_thread.run_sync(_is_off, hook.file, abandon_on_cancel=True):
+                    return NOTHING
                 outcome = await hook.run(event, self._services)
         except TimeoutError:
             failure = f"It did not answer within {hook.time_limit:g} seconds."
@@ -120,15 +123,25 @@ class Dispatcher:
             failure = cut(log_failure(_log, f"the hook {hook.name} failed at {event.name}", error))
         else:
             return await self._told(await self._fitted(hook, event, outcome))
+        return await self._failed(hook, event.name, failure, blamed)
+
+    async def _failed(self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None) -> Outcome:
+        """Return what the failure of a hook means: an objection, a question to the user about the call that it guards,
+        or nothing. The first failure is told to the user here, every one by what comes of it."""
         key = _key(hook)
-        blocks = hook.on_error == "block" and event.name in REFUSED and (blamed is None or key not in blamed)
-        if blocks and blamed is not None:
-            blamed.add(key)
-        meant = f"Since its `on_error` is `block`, {REFUSED[event.name]}." if blocks else "It counts as not there."
-        if key not in self._failed:
-            self._failed.add(key)
-            await self._tell(f"The hook {hook.name} ({hook.source}) failed at {event.name}. {failure} {meant}")
-        return Outcome(Decision("block", f"The hook {hook.name} failed. {failure}")) if blocks else NOTHING
+        verdict: Verdict | None = None
+        if hook.on_error == "block" and name in REFUSED and (blamed is None or key not in blamed):
+            verdict, meant = "block", f"Since its `on_error` is `block`, {REFUSED[name]}."
+            if blamed is not None:
+                blamed.add(key)
+        elif hook.on_error == "ask" and name == "before_tool_call":
+            verdict, meant = "ask", "You are asked about the call."
+        else:
+            meant = "It counts as not there."
+        if key not in self._told_failed:
+            self._told_failed.add(key)
+            await self._tell(f"The hook {hook.name} ({hook.source}) failed at {name}. {failure} {meant}")
+        return NOTHING if verdict is None else Outcome(Decision(verdict, f"The hook {hook.name} failed. {failure}"))
 
     async def _told(self, outcome: Outcome) -> Outcome:
         """What is left of an outcome once the user has been told."""
@@ -176,6 +189,10 @@ class Dispatcher:
 
 
 _NO_REFUSAL = "it refuses, but the start of a session cannot be refused."
+
+
+def _is_off(file: Path) -> bool:
+    return file.with_name(f"{file.name}{DISABLED}").exists()
 
 
 def _key(hook: Hook) -> HookKey:

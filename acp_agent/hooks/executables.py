@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast, get_args
 
 import anyio
 
@@ -22,10 +23,11 @@ from acp_agent.errors import HookError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import read_outcome
 from acp_agent.hooks.claude import matches
-from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
+from acp_agent.hooks.contract import TIME_LIMIT, Hook, OnError, Origin, Services
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, EventName, HookEvent, event_name
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.hooks.payload import payload
+from acp_agent.hooks.unusable import unusable
 from acp_agent.processes import Stream, run_group
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -35,6 +37,7 @@ OTHER_SUFFIXES = (".py", ".yaml", ".yml", ".md", ".disable")
 """Of files in a hooks folder that are no executables of this kind, whatever their mode says."""
 
 
+_ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 SHELL_SUFFIXES = (".sh", ".bash", ".zsh")
 
 
@@ -55,7 +58,8 @@ class ExecutableHook:
     project: str = ""
     matcher: str = ""
     time_limit: float = TIME_LIMIT
-    on_error: OnError = "allow"
+    on_error: OnError = "ask"
+    file: Path | None = None
 
     @classmethod
     def of_command(cls, command: HookCommand, project: str) -> ExecutableHook:
@@ -103,22 +107,26 @@ def lacks_permission(path: Path) -> bool:
         return False
 
 
-async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[ExecutableHook | None, list[HookError]]:
-    """Run `FILE hook`, which prints the names of the events that the program wants, by lines or commas.
+async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[tuple[Hook, ...], tuple[HookError, ...]]:
+    """Run `FILE hook`, which prints the names of the events that the program wants, by lines or commas, and may print
+    its `on_error`.
 
     :returns: the hook, unless it wants none; and what is wrong with it.
     """
     try:
         ended = await _run((str(path), "hook"), path.parent, project or str(path.parent), origin, timeout=TIME_LIMIT)
     except HookError as error:
-        return None, [HookError(f"{path}: {error}")]
+        return unusable(HookError(f"{path}: {error}"), origin, path)
     if ended.code is None:
-        return None, [HookError(f"{path}: `{path.name} hook` did not answer within {TIME_LIMIT:g} seconds.")]
+        late = f"{path}: `{path.name} hook` did not answer within {TIME_LIMIT:g} seconds."
+        return unusable(HookError(late), origin, path)
     if ended.code != 0:
         last = ended.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         said = f": {last[0][:500]}" if last else ", and said nothing on stderr"
-        return None, [HookError(f"{path}: `{path.name} hook` ended with status {ended.code}{said}.")]
-    words = [word for word in re.split(r"[\s,]+", ended.stdout.decode("utf-8", "replace")) if word]
+        return unusable(HookError(f"{path}: `{path.name} hook` ended with status {ended.code}{said}."), origin, path)
+    printed = ended.stdout.decode("utf-8", "replace")
+    on_error = _ON_ERROR.search(printed)
+    words = [word for word in re.split(r"[\s,]+", _ON_ERROR.sub(" ", printed)) if word]
     named: dict[str, EventName | None] = {word: event_name(word) for word in words}
     events: frozenset[EventName] = frozenset(event for event in named.values() if event is not None)
     errors = [
@@ -128,8 +136,18 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> tuple[Exec
     ]
     if not events:
         errors = errors[:1] or [HookError(f"{path}: `{path.name} hook` names no event; print one on each line.")]
-        return None, errors
-    return ExecutableHook(path.name, origin, str(path), events, (str(path), "run"), project), errors
+        return (), tuple(errors)
+    hook = ExecutableHook(
+        path.name,
+        origin,
+        str(path),
+        events,
+        (str(path), "run"),
+        project,
+        on_error=cast("OnError", on_error[1]) if on_error else "ask",
+        file=path,
+    )
+    return (hook,), tuple(errors)
 
 
 @frozen

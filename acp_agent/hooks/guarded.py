@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from anyio import to_thread
 
@@ -36,6 +37,11 @@ class GuardedHook:
     def source(self) -> str:
         """Where it stands."""
         return self.hook.source
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it stands in."""
+        return self.hook.file
 
     @property
     def events(self) -> frozenset[EventName]:

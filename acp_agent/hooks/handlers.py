@@ -127,9 +127,10 @@ class BoundHandler:
     source: str
     once: bool = False
     params: JsonObject = field(default_factory=dict[str, JsonValue])
+    on_error: OnError = "ask"
     origin: Origin = "recipe"
+    file: Path | None = None
     time_limit: float = TIME_LIMIT
-    on_error: OnError = "allow"
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import HookError, located
 from acp_agent.hooks.contract import Hook, Origin
 from acp_agent.hooks.python_hooks import Function, hooks_of, marks_of
+from acp_agent.hooks.unusable import unusable
 
 ENTRY_POINTS = "acp_agent.hooks"
 """Group of entry points: each is a function that `hook` has marked, or a module with some."""
@@ -44,11 +45,12 @@ def load(path: Path, origin: Origin) -> Loaded:
         sys.modules[name] = module  # dataclasses and annotations look their module up there
         exec(code, vars(module))
     except DocumentError as error:
-        return (), (HookError(located(error.message, source=str(path), line=error.line)),)
+        return unusable(HookError(located(error.message, source=str(path), line=error.line)), origin, path)
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
-        return (), (HookError(located(_reason(error, path), source=str(path), line=_line(error, path))),)
-    hooks = _hooks(vars(module).values(), origin, str(path))
+        reason = located(_reason(error, path), source=str(path), line=_line(error, path))
+        return unusable(HookError(reason), origin, path)
+    hooks = _hooks(vars(module).values(), origin, str(path), path)
     if hooks:
         return hooks, ()
     sys.modules.pop(name, None)
@@ -76,7 +78,9 @@ def installed() -> Loaded:
         try:
             value = cast("object", point.load())
         except (Exception, SystemExit) as error:
-            errors.append(HookError(f"{source}: {_reason(error, None)}"))
+            broken, why = unusable(HookError(f"{source}: {_reason(error, None)}"), "user", source=source)
+            hooks += broken
+            errors += why
             continue
         values = vars(value).values() if isinstance(value, ModuleType) else (value,)
         found = _hooks(values, "user", source)
@@ -86,11 +90,11 @@ def installed() -> Loaded:
     return tuple(hooks), tuple(errors)
 
 
-def _hooks(values: Iterable[object], origin: Origin, source: str) -> tuple[Hook, ...]:
+def _hooks(values: Iterable[object], origin: Origin, source: str, file: Path | None = None) -> tuple[Hook, ...]:
     """The hooks among some values; a function with two names is one."""
     functions = {id(value): cast("Function", value) for value in values if marks_of(value)}
     return tuple(
-        hook for function in functions.values() for hook in hooks_of(function, origin, _source(function, source))
+        hook for function in functions.values() for hook in hooks_of(function, origin, _source(function, source), file)
     )
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias, TypeVar, cast, get_args
 
 from anyio import to_thread
@@ -55,7 +56,7 @@ class Mark:
 
 
 def hook(
-    *events: str, matcher: str = "", time_limit: float = TIME_LIMIT, on_error: OnError = "allow"
+    *events: str, matcher: str = "", time_limit: float = TIME_LIMIT, on_error: OnError = "ask"
 ) -> Callable[[F], F]:
     """Make a function a hook. It is called with the event and the `Services`, and returns an `Outcome`, or None.
 
@@ -66,7 +67,8 @@ def hook(
     :param events: names of events, ours or Claude Code's.
     :param matcher: see `acp_agent.hooks.claude.matches`.
     :param time_limit: seconds that it may take.
-    :param on_error: whether a failure means that it wants nothing, or that what it was asked about may not happen.
+    :param on_error: what a failure means: `ask`, that the user is asked about the call; `allow`, that it wants nothing;
+        `block`, that what it was asked about may not happen.
     :raises HookError: one of these is impossible, or the function does not take two arguments.
     """
     names: set[EventName] = set()
@@ -79,8 +81,8 @@ def hook(
         raise HookError("@hook names no event. Write for example @hook('before_tool_call').")
     if not 0 < time_limit < float("inf"):
         raise HookError(f"The time limit should be a number of seconds above 0, not {time_limit!r}.")
-    if on_error not in ("allow", "block"):
-        raise HookError(f"`on_error` should be 'allow' or 'block', not {on_error!r}.")
+    if on_error not in get_args(OnError):
+        raise HookError(f"`on_error` should be 'ask', 'allow' or 'block', not {on_error!r}.")
     try:
         compile_pattern("" if matcher == "*" else matcher)
     except PatternError as error:
@@ -104,13 +106,13 @@ def marks_of(value: object) -> tuple[Mark, ...]:
     return cast("tuple[Mark, ...]", marks)
 
 
-def hooks_of(function: Function, origin: Origin, source: str) -> Iterator[PythonHook]:
+def hooks_of(function: Function, origin: Origin, source: str, file: Path | None = None) -> Iterator[PythonHook]:
     """The hooks that a marked function is: one for each mark, the uppermost last.
 
     :param source: the file or the package that it comes from.
     """
     for mark in marks_of(function):
-        yield PythonHook(function, mark, origin, source)
+        yield PythonHook(function, mark, origin, source, file)
 
 
 @frozen
@@ -124,6 +126,7 @@ class PythonHook:
     mark: Mark
     origin: Origin
     source: str
+    file: Path | None = None
 
     @property
     def name(self) -> str:

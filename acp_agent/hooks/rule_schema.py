@@ -12,6 +12,7 @@ from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, did_you_mean, dotted, validate
+from acp_agent.config.hook_events import OnError
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.hooks.conditions import Conditions
@@ -157,10 +158,11 @@ class Rule(_Section):
         description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
     )
     then: Done = Field(description="[what should happen](#what-should-happen)")
+    on_error: OnError = Field(default="ask", description="what it means when the rule [fails](hooks.md#failures)")
 
 
-def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Outcome]:
-    """The events, the conditions and the outcome of a rule.
+def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Outcome, OnError]:
+    """The events, the conditions and the outcome of a rule, and what its failure means.
 
     :raises DocumentError: it is wrong; with line and key.
     """
@@ -172,7 +174,7 @@ def read_rule(document: Document) -> tuple[frozenset[EventName], Conditions, Out
         if getattr(rule.then, key) is not None and key != "messages":
             name, place = (rule.then.action, ("then",)) if key == "action" else (key, ("then", key))
             _check(events, _CHECKED[str(name)], document, place, f"{name} is possible only at")
-    return frozenset(events), _conditions(rule.when), _outcome(rule.then, document)
+    return frozenset(events), _conditions(rule.when), _outcome(rule.then, document), rule.on_error
 
 
 def _event(word: str, document: Document) -> EventName:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, dotted, validate
+from acp_agent.config.hook_events import OnError
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.recipes.model import HookBinding, Known, NamedHandler
 
@@ -37,6 +38,7 @@ class HandlerSection(BaseModel):
 
     handler: str = Field(description="its name")
     params: dict[str, JsonValue] = Field(default={}, description="how it does what it does")
+    on_error: OnError = Field(default="ask", description="what it means when it [fails](hooks.md#failures)")
 
 
 HandlerItem = Annotated[HandlerSection, BeforeValidator(_named, json_schema_input_type=str | HandlerSection)]
@@ -53,6 +55,7 @@ class HookSection(BaseModel):
     )
     once: bool = Field(default=False, description="only until the first answer of the run")
     params: dict[str, JsonValue] = Field(default={}, description="how the one handler does what it does")
+    on_error: OnError = Field(default="ask", description="what it means when it [fails](hooks.md#failures)")
 
 
 def is_text_param(known: Known, place: Sequence[str | int | None], word: str) -> bool:
@@ -93,6 +96,13 @@ def hook_bindings(sections: Mapping[str, HookSection], document: Document, known
     return bindings
 
 
+def _of_a_handler(section: HookSection | HandlerSection) -> str:
+    """Return the key of a section that only a handler of the recipe's has; empty where there is none."""
+    if section.params:
+        return "params"
+    return "on_error" if "on_error" in section.model_fields_set else ""
+
+
 class _Binding:
     """Reads one section."""
 
@@ -108,13 +118,13 @@ class _Binding:
         if section.handlers is None:
             if section.handler is None:
                 raise self._error("says neither `handler` nor `handlers`; name what should be done", place)
-            last = (self._handler(section.handler, section.params, place),)
+            last = (self._handler(section.handler, section.params, section.on_error, place),)
             return HookBinding(last, section.once)
         if section.handler is not None:
             raise self._error("stands beside `handlers`; keep one of them", (*place, "handler"))
-        if section.params:
-            message = "belongs to a handler; write `handlers: [{handler: …, params: …}]`"
-            raise self._error(message, (*place, "params"))
+        if key := _of_a_handler(section):
+            message = f"belongs to a handler; write `handlers: [{{handler: …, {key}: …}}]`"
+            raise self._error(message, (*place, key))
         return self._in_order(section.handlers)
 
     def _in_order(self, items: list[HandlerSection]) -> HookBinding:
@@ -124,19 +134,19 @@ class _Binding:
         stands = False
         for index, item in enumerate(items):
             if item.handler != EXTERNAL:
-                handlers = (*handlers, self._handler(item.handler, item.params, (*place, index)))
+                handlers = (*handlers, self._handler(item.handler, item.params, item.on_error, (*place, index)))
                 continue
             if stands:
                 raise self._error(f"`{EXTERNAL}` stands here twice; keep one", (*place, index))
-            if item.params:
-                raise self._error(f"`{EXTERNAL}` takes no parameters", (*place, index, "params"))
+            if key := _of_a_handler(item):
+                raise self._error(f"`{EXTERNAL}` takes no parameters", (*place, index, key))
             stands, first, handlers = True, handlers, ()
         if not first and not handlers:
             message = f"names no handler; `{EXTERNAL}` alone is what happens without this section as well"
             raise self._error(message, place)
         return HookBinding(handlers, self._section.once, first)
 
-    def _handler(self, name: str, params: JsonObject, place: Place) -> NamedHandler:
+    def _handler(self, name: str, params: JsonObject, on_error: OnError, place: Place) -> NamedHandler:
         at = (*place, "handler") if (*place, "handler") in self._document.lines else place
         if not self._names:
             raise self._error(f"no handler {name!r} for this event; there is none for it", at)
@@ -146,7 +156,7 @@ class _Binding:
                 hint = "it stands for all hooks that are not the recipe's, in a list of `handlers` alone"
             raise self._error(f"no handler {name!r} for this event; {hint}", at)
         self._check(name, params, (*place, "params"))
-        return NamedHandler(name, params)
+        return NamedHandler(name, params, on_error)
 
     def _check(self, name: str, params: JsonObject, place: Place) -> None:
         """Check a handler's parameters.

@@ -7,6 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from acp_agent.config.hook_events import OnError
 from acp_agent.config.settings import Mode, Size
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.frozen import frozen
@@ -65,10 +66,12 @@ class NamedHandler:
     """A built-in handler that a recipe names.
 
     :ivar params: how it should do what it does, checked.
+    :ivar on_error: what its failure means.
     """
 
     name: str
     params: JsonObject = field(default_factory=dict[str, JsonValue])
+    on_error: OnError = "ask"
 
 
 @frozen

@@ -66,11 +66,12 @@ class SessionClient(Protocol):
         ...
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Ask whether a call may run.
 
         :param subject: what "always" would cover.
+        :param reason: why a hook has the user asked, who is shown it.
         """
         ...
 

@@ -312,13 +312,14 @@ class SessionHost:
         return await self.hooks.after_call(call, outcome)
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Put a call to the user, and keep an "always".
 
+        :param reason: why a hook has the user asked.
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
-        return await self.permissions.ask(call_id, name, view, arguments, subject)
+        return await self.permissions.ask(call_id, name, view, arguments, subject, reason)
 
     async def grants(self) -> frozenset[str]:
         """What the user need not be asked, as of now."""

@@ -47,13 +47,16 @@ class SessionPermissions:
             await self._tell(error)
             return frozenset()
 
-    async def ask(self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str) -> Answer:
+    async def ask(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str
+    ) -> Answer:
         """Put a call to the user, and keep an "always".
 
+        :param reason: why a hook has the user asked; empty where none has.
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
         host = self._host
-        answer = await host.client.ask_permission(call_id, name, view, arguments, subject)
+        answer = await host.client.ask_permission(call_id, name, view, arguments, subject, reason)
         if answer == "allow_always":
             kept = host.settings.remember_permissions == "project" and await self._keep(subject)
             await host.append(PermissionGranted(subject, "project" if kept else "session"))

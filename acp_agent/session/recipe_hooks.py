@@ -19,7 +19,9 @@ def recipe_hooks(recipe: Recipe) -> tuple[tuple[Hook, ...], tuple[Hook, ...]]:
             continue
         for hooks, named in ((last, binding.handlers), (first, binding.first)):
             hooks.extend(
-                BoundHandler(handlers[each.name], event, _place(recipe, word, each), binding.once, each.params)
+                BoundHandler(
+                    handlers[each.name], event, _place(recipe, word, each), binding.once, each.params, each.on_error
+                )
                 for each in named
             )
     return tuple(last), tuple(first)

@@ -169,7 +169,12 @@ async def _refusal(
         verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
     if verdict == "ask":
         subject = grant_subject(prepared.access)
-        answer = await host.ask_permission(call.id, call.name, prepared.view, call.arguments, subject)
+        try:
+            answer = await host.ask_permission(
+                call.id, call.name, prepared.view, call.arguments, subject, hooked.reason
+            )
+        except ToolError as error:
+            raise ToolError(f"{error} {hooked.reason}".rstrip()) from error
         if answer == "cancelled":
             return "cancelled"
         if answer == "reject_once":

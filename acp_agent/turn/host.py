@@ -138,10 +138,11 @@ class TurnHost(Protocol):
         ...
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Put a call to the user.
 
         :param subject: what "always" would cover.
+        :param reason: why a hook has the user asked, who is shown it.
         """
         ...

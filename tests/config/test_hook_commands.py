@@ -73,7 +73,7 @@ hooks:
             "4: hooks.Stop.0.matcher: `(` is no regular expression of RE2: ",
         ),
         ("Stop:\n    - command: x\n      timeout: 0", "4: hooks.Stop.0.timeout: should be greater than 0"),
-        ("Stop:\n    - command: x\n      on_error: stop", "4: hooks.Stop.0.on_error: should be 'allow' or 'block'"),
+        ("Stop:\n    - command: x\n      on_error: stop", "4: hooks.Stop.0.on_error: should be 'ask', 'allow'"),
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),
         ("Stop: [make]", "2: hooks.Stop.0: should be `key: value` lines of its own"),
         ("Stop:\n    - hooks: make", "3: hooks.Stop.0.hooks: should be a list"),

@@ -136,12 +136,14 @@ def test_any_other_end_is_a_failure_with_the_last_words(code: int, said: bytes, 
     assert message in str(error.value)
 
 
-def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_for_nobody_elsewhere() -> None:
+def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_no_answer_about_a_call() -> None:
     for event in (SessionStart(AT, "new"), PROMPT):
         assert read_answer(event, "It is Monday.\n") == Outcome(context=("It is Monday.",))
         assert read_answer(event, "") == NOTHING
-    for event in (CALL, STOP):
-        assert read_answer(event, "It is Monday.\n") == NOTHING
+    assert read_answer(STOP, "It is Monday.\n") == NOTHING
+    with pytest.raises(HookError, match="no JSON object"):
+        read_answer(CALL, 'Checking.\n{"decision": "block"}')
+    assert read_answer(CALL, "\n") == NOTHING
 
 
 # --- conversations ---

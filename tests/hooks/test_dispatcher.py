@@ -40,6 +40,7 @@ from acp_agent.hooks.outcomes import (
     Outcome,
     Replace,
     SwapContext,
+    Verdict,
 )
 from acp_agent.storage.store import SessionStore
 
@@ -75,9 +76,10 @@ class Asked:
     origin: Origin = "user"
     events: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session_end"})
     time_limit: float = 5.0
-    on_error: OnError = "allow"
+    on_error: OnError = "ask"
     heard: list[HookEvent] = field(default_factory=list[HookEvent])
     place: str = ""
+    file: Path | None = None
 
     @property
     def source(self) -> str:
@@ -178,21 +180,36 @@ async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exceptio
     assert len(told) == 1
 
 
-@pytest.mark.parametrize(("on_error", "blocks"), [("allow", False), ("block", True)])
-async def test_what_a_failing_hook_means_is_its_own_choice_and_the_user_is_told_once(
-    on_error: OnError, blocks: bool
+@pytest.mark.parametrize(("on_error", "verdict"), [("allow", None), ("ask", "ask"), ("block", "block")])
+async def test_what_a_failing_hook_means_is_its_own_choice_each_time_and_the_user_is_told_once(
+    on_error: OnError, verdict: Verdict | None
 ) -> None:
     async def fail(event: HookEvent) -> Outcome:
         raise HookError("It ended with status 3.")
 
     told: list[str] = []
+    reason = "The hook failing failed. It ended with status 3."
     failing, after = Asked("failing", fail, on_error=on_error), Asked("after")
     asked = dispatcher(failing, after, told=told)
     for _ in range(2):
-        assert (await asked.dispatch(CALL)).blocks == blocks
-    assert bool(after.heard) != blocks
+        assert (await asked.dispatch(CALL)).decision == (None if verdict is None else Decision(verdict, reason))
+    assert bool(after.heard) != (verdict == "block")
     assert len(told) == 1
     assert "failing (hooks/failing) failed at before_tool_call. It ended with status 3." in told[0]
+
+
+async def test_a_hook_whose_file_is_switched_off_by_now_is_not_asked_and_has_not_failed(tmp_path: Path) -> None:
+    async def fail(event: HookEvent) -> Outcome:
+        raise HookError("It could not be started.")
+
+    told: list[str] = []
+    asked = dispatcher(Asked("guard", fail, file=tmp_path / "guard.sh"), told=told)
+    assert (await asked.dispatch(CALL)).decision is not None
+    (tmp_path / "guard.sh.disable").touch()
+    assert await asked.dispatch(CALL) == NOTHING
+    (tmp_path / "guard.sh.disable").unlink()
+    assert (await asked.dispatch(CALL)).decision is not None
+    assert len(told) == 1
 
 
 async def test_a_hook_that_takes_too_long_is_ended_and_counts_as_failed() -> None:
@@ -217,7 +234,7 @@ async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> N
         raise KeyError("command")
 
     told: list[str] = []
-    assert await dispatcher(Asked("broken", broken), told=told).dispatch(CALL) == NOTHING
+    assert await dispatcher(Asked("broken", broken, on_error="allow"), told=told).dispatch(CALL) == NOTHING
     assert "KeyError" in told[0]
 
     async def sleep(event: HookEvent) -> Outcome:

@@ -209,6 +209,7 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
         ("true", "config", {"agent_stop"}),
         ("a", "user", {"turn_end", "agent_stop"}),
         ("b.sh", "user", {"before_tool_call", "agent_stop"}),
+        ("x.py", "user", {"before_tool_call"}),  # cannot be loaded, and might guard calls
         ("0", "project", {"session_start"}),
     ]
     assert (found.hooks[0].time_limit, found.hooks[0].on_error) == (3, "block")
@@ -228,7 +229,7 @@ async def test_a_projects_wrong_commands_are_told_with_the_users_whether_it_is_t
     assert (await discover(settings(tmp_path), ("project",))).errors == ()
 
 
-async def test_a_program_that_cannot_be_asked_is_told_of_and_the_others_count(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_asked_fails_at_each_call_and_the_others_count(tmp_path: Path) -> None:
     user = tmp_path / "home" / "hooks"
     program(user / "a", ANSWERS.format("echo Stopp turn_end"))
     program(user / "b", ANSWERS.format("echo no license >&2; exit 4"))
@@ -236,7 +237,11 @@ async def test_a_program_that_cannot_be_asked_is_told_of_and_the_others_count(tm
     program(user / "d", "#!/no/such/interpreter\n")
     program(user / "e", ANSWERS.format("echo Stop"))
     found = await discover(settings(tmp_path))
-    assert [(hook.name, hook.events) for hook in found.hooks] == [("a", {"turn_end"}), ("e", {"agent_stop"})]
+    events = [(hook.name, hook.events) for hook in found.hooks]
+    call = {"before_tool_call"}
+    assert events == [("a", {"turn_end"}), ("b", call), ("d", call), ("e", {"agent_stop"})]
+    with pytest.raises(HookError, match=rf"no license. Mend it, or switch it off with an empty file {user}/b.disable"):
+        await found.hooks[1].run(BeforeToolCall(moment(tmp_path), "call_1", "shell", {}), NO_SERVICES)
     expected = [
         f"{user / 'a'}: there is no event 'Stopp'; did you mean `Stop`?",
         f"{user / 'b'}: `b hook` ended with status 4: no license.",
@@ -244,6 +249,20 @@ async def test_a_program_that_cannot_be_asked_is_told_of_and_the_others_count(tm
         f"{user / 'd'}: It could not be started in {user}: No such file or directory.",
     ]
     assert [str(error) for error in found.errors] == expected
+
+
+async def test_a_program_says_what_its_failure_means_beside_its_events(tmp_path: Path) -> None:
+    user = tmp_path / "home" / "hooks"
+    program(user / "a", ANSWERS.format('printf "PreToolUse\non_error: block\n"'))
+    program(user / "b", ANSWERS.format("echo on_error=allow, Stop"))
+    program(user / "c", ANSWERS.format("echo Stop"))
+    found = await discover(settings(tmp_path))
+    assert found.errors == ()
+    assert [(hook.events, hook.on_error) for hook in found.hooks] == [
+        ({"before_tool_call"}, "block"),
+        ({"agent_stop"}, "allow"),
+        ({"agent_stop"}, "ask"),
+    ]
 
 
 async def test_programs_are_asked_side_by_side(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ class Other:
     source: str = "hooks/other"
     events: frozenset[EventName] = frozenset({"turn_end"})
     time_limit: float = 5.0
-    on_error: OnError = "allow"
+    on_error: OnError = "ask"
+    file: Path | None = None
     heard: int = 0
 
     def wants(self, event: HookEvent) -> bool:

@@ -228,6 +228,28 @@ echo one >> stops
 """
 
 
+GUARD = '#!/bin/sh\n[ "$1" = hook ] && { echo PreToolUse; exit; }\ntrue one\n'
+
+
+async def test_a_call_whose_guard_was_changed_is_asked_about_and_one_whose_guard_was_switched_off_is_not(
+    tmp_path: Path,
+) -> None:
+    hooks = ".acp-agent/hooks"
+    folder = repository(tmp_path, {f"{hooks}/guard": GUARD})
+    trust(tmp_path / "home", folder)
+    replies = [
+        Reply(tool_calls=[ToolCall("shell", {"command": f"sed -i s/one/two/ {hooks}/guard"})]),
+        Reply(tool_calls=[ToolCall("shell", {"command": f"touch changed; mv {hooks}/guard {hooks}/guard.disable"})]),
+        Reply(tool_calls=[ToolCall("shell", {"command": "touch off"})]),
+        Reply("Done."),
+    ]
+    async with stage(tmp_path, *replies, files={}, mode="full-access", editor=ZED_BETA) as it:
+        await it.prompt("Change it")
+        [asked] = it.agent.desk.permissions
+        assert "have changed since you allowed them" in json.dumps(asked["toolCall"]["content"])
+        assert [(folder / name).exists() for name in ("changed", "off")] == [True, True]
+
+
 async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: Path) -> None:
     folder = repository(tmp_path, {".acp-agent/hooks/stop": STOP, ".acp-agent/recipes/say.md": "Say one."})
     trust(tmp_path / "home", folder)

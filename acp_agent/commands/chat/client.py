@@ -185,7 +185,7 @@ class ChatClient(LocalClient):
     # --- questions ---
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Show what would be done, and ask until the answer is one of those that there are."""
         self._line("question", f"? {view.title}")
@@ -195,6 +195,8 @@ class ChatClient(LocalClient):
         command = arguments.get("command")
         if isinstance(command, str) and command not in view.title:
             self._lines([("code", f"  {line}")] for line in self._safe(command).split("\n"))
+        if reason:
+            self._lines([("", f"  {line}")] for line in self._safe(reason).split("\n"))
         names = [str(option["name"]) for option in permission_options(subject)]
         self._line("dim", "  " + "  ".join(f"[{letter}] {name}" for letter, name in zip("yan", names, strict=True)))
         return await self._chosen("  Allow? ", _LETTERS)

@@ -70,19 +70,20 @@ class EditorClient(WireClient):
             yield wire
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Ask the user. Only a selected allow option is consent.
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
+        said = [content.tool_content(content.text_content(cut(reason)))] if reason else []
         tool_call = updates.tool_call_fields(
             call_id,
             view.title,
             name=name,
             kind=view.kind,
             status="pending",
-            content=call_content(view) or None,
+            content=[*said, *call_content(view)] or None,
             locations=call_locations(view) or None,
             raw_input=bounded(arguments),
         )

@@ -125,7 +125,7 @@ class EditorClient(WireClient):
     # --- questions ---
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
         """Ask the user. Only a selected allow option is consent.
 
@@ -146,7 +146,7 @@ class EditorClient(WireClient):
             )
             shown = lists(content=diff_items(view), locations=call_locations(view))
             about = requests.tool_call_subject({**call, **shown})
-        return await self._ask(view.title, about, permission_options(subject))
+        return await self._ask(view.title, about, permission_options(subject), description=cut(reason) or None)
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
         """Ask the user whether what a project brings may run: by a form, or else by a permission dialog.
