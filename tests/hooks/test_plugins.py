@@ -104,12 +104,8 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ("@hook()\nasync def f(e, s): ...\n", "FILE:3: @hook names no event."),
         ("@hook('turn_end')\nasync def f(e): ...\n", "FILE:3: A hook is called with two arguments"),
         ("@hook('turn_end', time_limit=0)\ndef f(e, s): ...\n", "FILE:3: The time limit should be a number of seconds"),
-        ("@hook('turn_end', on_error='x')
-def f(e, s): ...
-", "FILE:3: `on_error` should be 'ask',"),
-        ("@hook('turn_end', matcher='(')
-def f(e, s): ...
-", "FILE:3: The matcher `(` is no regular expression"),
+        ("@hook('turn_end', on_error='x')\ndef f(e, s): ...\n", "FILE:3: `on_error` should be 'ask',"),
+        ("@hook('turn_end', matcher='(')\ndef f(e, s): ...\n", "FILE:3: The matcher `(` is no regular expression"),
         ("def f(e, s): ...\n", "FILE: holds no hook. Mark a function with @hook"),
         ("x = '\0'\n", "FILE: is no text"),
     ],
