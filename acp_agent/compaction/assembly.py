@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix, estimate_text
+from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
 from acp_agent.compaction.layers import Layers, fill, masked_target, no_room, replaced_tokens, unanswered
@@ -132,11 +132,9 @@ def _swapped(
     tail = {entry.seq for entry in stays} - beside
     if (over := layers.tokens + tokens(tail) - size) > 0:  # the summary is paid for; the tail can be read again
         shorten(tail, tokens(tail) - over)
-    prefix = estimate_prefix(state.request.system, state.request.tools)
-    rate = max(1.0, state.calibration)
-    others = prefix + layers.tokens + tokens(tail)
-    if policy.must_fit and (others + tokens(beside)) * rate > state.budget.limit:
-        shorten(beside, int(state.budget.roomy / rate) - others)
+    others = state.prefix + layers.tokens + tokens(tail)
+    if policy.must_fit and (others + tokens(beside)) * state.rate > state.budget.limit:
+        shorten(beside, int(state.budget.roomy / state.rate) - others)
     boundary = cut.summarised[-1].seq
     summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
     entries = (summary, *apply_rewrites(stays, rewritten))
@@ -172,8 +170,7 @@ def _result(
     state: ConversationState, draft: Draft, strategy: str, entries: tuple[Entry, ...], rewrites: tuple[Rewrite, ...]
 ) -> CompactedState:
     rewritten = tuple({each.seq: Rewritten(each.seq, each.message) for each in rewrites}.values())
-    prefix = estimate_prefix(state.request.system, state.request.tools)
-    after = prefix + sum(estimate_message(entry.message) for entry in entries)
+    after = state.prefix + estimate_messages(entry.message for entry in entries)
     pinned = draft.cut.pinned if draft.cut else ()
     kept = len(draft.cut.kept) if draft.cut else len(state.entries)
     return CompactedState(

@@ -16,7 +16,6 @@ from acp_agent.compaction.estimate import (
     estimate_message,
     estimate_messages,
     estimate_part,
-    estimate_prefix,
     estimate_text,
 )
 from acp_agent.compaction.excerpts.inventory import inventory
@@ -167,15 +166,15 @@ def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
     :raises NoRoomError: nothing would fit; says what takes the room.
     """
     budget = state.budget
-    wanted = int(policy.size_tokens(budget) / _rate(state))
-    free = int((budget.roomy if policy.must_fit else budget.limit) / _rate(state)) - _fixed(state)
+    wanted = int(policy.size_tokens(budget) / state.rate)
+    free = int((budget.roomy if policy.must_fit else budget.limit) / state.rate) - _fixed(state)
     least = LEAST_SIZE + sum(estimate_text(pin.text) for pin in state.memory.pins)
     if free >= least:
         return min(max(wanted, least), free)
-    if policy.must_fit and _prefix(state) + least <= budget.most / _rate(state):
+    if policy.must_fit and state.prefix + least <= budget.most / state.rate:
         return least  # the running prompt and its steps are shortened
     bound = budget.most if policy.must_fit else budget.limit
-    raise no_room(state, round((_fixed(state) + least) * _rate(state)), bound)
+    raise no_room(state, round((_fixed(state) + least) * state.rate), bound)
 
 
 def check_worth(state: ConversationState, policy: CompactionPolicy, cut: Cut) -> None:
@@ -195,8 +194,8 @@ def check_worth(state: ConversationState, policy: CompactionPolicy, cut: Cut) ->
 def masked_target(state: ConversationState) -> int:
     """Return the tokens of all messages below which masking alone is enough, estimated."""
     fixed = _fixed(state)
-    usable = int(state.budget.usable / _rate(state))
-    return fixed + int(max(0, usable - fixed) * HALF) - _prefix(state)
+    usable = int(state.budget.usable / state.rate)
+    return fixed + int(max(0, usable - fixed) * HALF) - state.prefix
 
 
 def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
@@ -208,8 +207,8 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     may = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
     if state.guessed:
         may = f"the {state.budget.used:,} or so that it takes now left too little room"
-    takes = [f"the system prompt and the tools take about {round(_prefix(state) * _rate(state)):,}"]
-    sizes = {pin.number: round(estimate_text(pin.text) * _rate(state)) for pin in state.memory.pins}
+    takes = [f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"]
+    sizes = {pin.number: round(estimate_text(pin.text) * state.rate) for pin in state.memory.pins}
     advice = "A model with a larger window has room for it."
     if sizes:
         largest = max(sizes, key=lambda number: sizes[number])
@@ -226,18 +225,9 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     )
 
 
-def _prefix(state: ConversationState) -> int:
-    return estimate_prefix(state.request.system, state.request.tools)
-
-
 def _fixed(state: ConversationState) -> int:
     """Return the tokens of what stands beside every size: system prompt, tools, running prompt, unanswered steps."""
-    return _prefix(state) + estimate_messages(entry.message for entry in unanswered(state))
-
-
-def _rate(state: ConversationState) -> float:
-    """Return the provider's tokens for each of our estimate; never less than one, so that nothing is too large."""
-    return max(1.0, state.calibration)
+    return state.prefix + estimate_messages(entry.message for entry in unanswered(state))
 
 
 @frozen

@@ -155,10 +155,19 @@ class ConversationState:
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
+    def prefix(self) -> int:
+        """Tokens, estimated, of the system prompt and the tools."""
+        return estimate_prefix(self.request.system, self.request.tools)
+
+    @property
     def calibration(self) -> float:
         """Tokens as the provider counts them for each token of our estimate."""
-        prefix = estimate_prefix(self.request.system, self.request.tools)
-        return self.budget.used / max(1, prefix + estimate_messages(entry.message for entry in self.entries))
+        return self.budget.used / max(1, self.prefix + estimate_messages(entry.message for entry in self.entries))
+
+    @property
+    def rate(self) -> float:
+        """The calibration, but never less than one, so that nothing is too large."""
+        return max(1.0, self.calibration)
 
 
 @frozen

@@ -6,7 +6,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from acp_agent.compaction.estimate import estimate_messages, estimate_prefix
+from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.layers import no_room
 from acp_agent.compaction.shortening import fit
 from acp_agent.compaction.strategy import Draft, Task
@@ -30,8 +30,7 @@ class ExcerptsStrategy:
         state = task.state
         if not task.policy.must_fit:
             return None
-        prefix = estimate_prefix(state.request.system, state.request.tools)
-        room = int(state.budget.roomy / max(1.0, state.calibration)) - prefix
+        room = int(state.budget.roomy / state.rate) - state.prefix
         before = estimate_messages(entry.message for entry in state.entries)
         if before <= room:
             return None

@@ -172,7 +172,7 @@ def _masked(task: Task) -> Draft | None:
         state.entries,
         turn_from=state.turn_from,
         keep_tail_tokens=int(task.size * TAIL_SHARE),
-        clear_at_least=int(state.budget.window * CLEAR_SHARE / max(1.0, state.calibration)),
+        clear_at_least=int(state.budget.window * CLEAR_SHARE / state.rate),
         # Somebody who asks by hand wants a short context, however full this one is.
         target_tokens=None if policy.by_hand else masked_target(state),
         recall_hint=state.recall,

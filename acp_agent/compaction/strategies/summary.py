@@ -11,7 +11,7 @@ from dataclasses import replace
 from anyio import to_thread
 
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_prefix
+from acp_agent.compaction.estimate import estimate_message, estimate_messages
 from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
 from acp_agent.compaction.layers import check_worth, fill, planned_cut, unanswered
 from acp_agent.compaction.strategy import Draft, Task
@@ -111,12 +111,12 @@ class _Dialogue:
 
     def __init__(self, task: Task, asked: UserMessage) -> None:
         self._task = task
-        state, rate = task.state, max(1.0, task.state.calibration)
+        state, rate = task.state, task.state.rate
         used = state.budget.used + round(estimate_message(asked) * rate)
         self._messages: tuple[Message, ...] = (*state.request.messages, asked)
         most = replace(state.budget, window=task.window).limit
         if used > most:
-            prefix = estimate_prefix(state.request.system, state.request.tools) + estimate_message(asked)
+            prefix = state.prefix + estimate_message(asked)
             shorter = _shortened(task, int(most / rate) - prefix)
             self._messages = (*shorter, asked)
             used = round((prefix + estimate_messages(shorter)) * rate)
