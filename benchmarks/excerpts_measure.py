@@ -1,6 +1,6 @@
 """What excerpts keep of recorded sessions, by two measures, and what each mechanism of them is worth.
 
-    python -m benchmarks.excerpts_measure SESSION... [--size SHARE] [--left SHARE] [--set excerpts.BESIDE=1] [--table]
+    python -m benchmarks.excerpts_measure SESSION... [--size SHARE] [--left SHARE] [--set layers.TAIL_SHARE=0] [--table]
 
 Measure A: names, paths and numbers that the agent itself writes behind the cut and could only know from before it
 (`need`), with three words on either side (`ctx`), and rare plain words (`words`); the running prompt does not count.
@@ -154,15 +154,15 @@ def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
 
 MECHANISMS: Mapping[str, Sequence[str]] = {
     "as it is": (),
-    "no words": ("excerpts.WORD=0",),
-    "what is shown weighs as what is said": ("excerpts.SHOWN=1.4",),
-    "what is shown weighs nothing": ("excerpts.SHOWN=0",),
-    "no recency": ("excerpts.HALVED_AFTER=1000000000",),
-    "each fact once": ("excerpts.REPEATED=(1,)",),
-    "neighbours not together": ("excerpts.BESIDE=1",),
-    "short lines as good as long ones": ("excerpts.UNIT_OVERHEAD=0",),
-    "only facts and words count": ("excerpts.FILLER=0",),
-    "long commands as likely as short ones": ("inventory.LENGTH_OF_A_RUN=1000000000",),
+    "no words": ("excerpts.selection.WORD=0",),
+    "what is shown weighs as what is said": ("excerpts.selection.SHOWN=1.4",),
+    "what is shown weighs nothing": ("excerpts.selection.SHOWN=0",),
+    "no recency": ("excerpts.selection.HALVED_AFTER=1000000000",),
+    "each fact once": ("excerpts.selection.REPEATED=(1,)",),
+    "neighbours not together": ("excerpts.selection.BESIDE=1",),
+    "short lines as good as long ones": ("excerpts.selection.UNIT_OVERHEAD=0",),
+    "only facts and words count": ("excerpts.selection.FILLER=0",),
+    "long commands as likely as short ones": ("excerpts.inventory.LENGTH_OF_A_RUN=1000000000",),
     "no short list": ("layers.INVENTORY_SHARE=0",),
     "no newest messages": ("layers.TAIL_SHARE=0",),
 }
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument(
         "--left", type=float, action="append", default=[], help="share of all tokens that is to be left"
     )
-    parser.add_argument("--set", action="append", default=[], help="a constant, as in excerpts.BESIDE=1")
+    parser.add_argument("--set", action="append", default=[], help="a constant, as in excerpts.selection.BESIDE=1")
     parser.add_argument("--table", action="store_true", help="what each mechanism is worth")
     arguments = parser.parse_args()
     found = [case for path in arguments.sessions for case in cases(read_recording(path))]
