@@ -14,7 +14,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import cast
 
-from acp_agent.masking.texts import mask, secrets_of
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.text import mask
 
 NAME = "acp-agent.log"
 MAX_BYTES = 2_000_000

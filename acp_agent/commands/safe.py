@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from acp_agent.masking.streams import StreamMask
-from acp_agent.masking.texts import MASK, mask, secrets_of
+from acp_agent.secrets.known import MASK, secrets_of
+from acp_agent.secrets.stream import StreamMask
+from acp_agent.secrets.text import mask
 from acp_agent.tools.text import clean, without_escapes
 
 Safe: TypeAlias = Callable[[str], str]

@@ -18,9 +18,10 @@ from acp_agent.config.home import CONFIG_FILE, ensure_private_dir, home_dir, use
 from acp_agent.config.state_file import replacing
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
-from acp_agent.masking.texts import mask_broken, secrets_of
 from acp_agent.regular import read_regular
 from acp_agent.schemas import modeline, put_copy, schema_path
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.text import mask_broken_json
 
 _SCHEMAS = "schemas"
 """The folder beside config.yaml where its schema is put."""
@@ -54,7 +55,7 @@ class Change:
         old, new = (self.before or "").splitlines(keepends=True), self.after.splitlines(keepends=True)
         lines = difflib.unified_diff(old, new, str(self.path), str(self.path), n=2)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        return mask_broken(text, secrets)
+        return mask_broken_json(text, secrets)
 
 
 async def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from acp_agent.errors import AgentError
-from acp_agent.masking.texts import remember_secret
+from acp_agent.secrets.known import remember_secret
 
 VARIABLE = "ACP_AGENT_TOKEN"
 MIN_CHARACTERS = 16

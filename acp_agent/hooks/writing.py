@@ -17,8 +17,8 @@ from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Services
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, EventName, HookEvent
 from acp_agent.hooks.outcomes import NOTHING, Outcome
-from acp_agent.masking.messages import masked
-from acp_agent.masking.texts import secrets_of
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.messages import masked
 
 EXPORTS = ".acp-agent/exports"
 """Folder in the project, where no path is given."""

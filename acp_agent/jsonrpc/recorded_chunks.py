@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
-from acp_agent.masking.streams import StreamMask
+from acp_agent.secrets.stream import StreamMask
 
 _Stream: TypeAlias = tuple[str, str]
 """A session, and the kind of chunk."""

@@ -21,9 +21,9 @@ from typing import Literal, TypeAlias
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.jsonrpc.recorded_chunks import OpenChunks
 from acp_agent.jsonrpc.stdio import Transport
-from acp_agent.masking.messages import Choices, choices_of, masked
-from acp_agent.masking.terminals import with_masked_output
-from acp_agent.masking.texts import MIN_SECRET, mask_broken
+from acp_agent.secrets.known import MIN_SECRET
+from acp_agent.secrets.messages import masked
+from acp_agent.secrets.text import mask_broken_json
 
 Direction: TypeAlias = Literal["in", "out"]
 """`in`: from the client to the agent."""
@@ -35,8 +35,6 @@ MAX_TEXT = 20_000
 """Characters of one text in a message; the middle of a longer one is left out."""
 SUFFIX = ".jsonl"
 _PASSING = (errno.EMFILE, errno.ENFILE)
-_MOST_FORMS = 100
-"""That wait for an answer."""
 
 _connections = itertools.count(1)
 _log = logging.getLogger(__name__)
@@ -71,7 +69,6 @@ class WireLog:
         self._size = 0
         self._fd: int | None = None
         self._broken = False
-        self._forms: dict[tuple[Direction, str], Choices] = {}
         self._chunks = OpenChunks()
 
     def note(self, direction: Direction, data: bytes) -> None:
@@ -112,12 +109,11 @@ class WireLog:
             message: JsonValue = json.loads(line)
             for whole in self._chunks.before(message):
                 self._append(whole)
-            shown = with_masked_output(self._chunks.taken(message, secrets), secrets)
-            entry["message"] = masked(shown, secrets, _short, choices=self._choices(direction, message))
+            entry["message"] = masked(self._chunks.taken(message, secrets), secrets, _short)
         except (ValueError, RecursionError):
             for whole in self._chunks.rest():
                 self._append(whole)
-            entry["invalid"] = _short(mask_broken(line.decode("utf-8", "replace"), secrets))
+            entry["invalid"] = _short(mask_broken_json(line.decode("utf-8", "replace"), secrets))
             self._append(entry)
             return
         if (ready := self._chunks.kept(message, entry)) is not None:
@@ -133,17 +129,6 @@ class WireLog:
         while rest:
             rest = rest[os.write(self._fd, rest) :]
         self._size += len(data)
-
-    def _choices(self, direction: Direction, message: JsonValue) -> Choices | None:
-        """What could be chosen in the form that this message answers; it remembers those that are asked."""
-        if not isinstance(message, dict) or "id" not in message:
-            return None
-        if "method" not in message:
-            return self._forms.pop(("out" if direction == "in" else "in", repr(message["id"])), None)
-        params = message.get("params")
-        if isinstance(params, dict) and "requestedSchema" in params and len(self._forms) < _MOST_FORMS:
-            self._forms[direction, repr(message["id"])] = choices_of(params["requestedSchema"])
-        return None
 
     def _next_file(self) -> None:
         self._close_file()

@@ -16,7 +16,7 @@ from anyio import to_thread
 from acp_agent.config.keys import KeyStore, StoredKey
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
-from acp_agent.masking.names import is_secret_name
+from acp_agent.secrets.names import is_secret_name
 
 KEYRING_SECONDS = 60.0
 """How long a keyring may take, which may have to ask the user to unlock it."""

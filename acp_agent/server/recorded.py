@@ -11,7 +11,7 @@ from acp_agent.config import ensure_private_dir, home_dir, load_settings
 from acp_agent.config.home import CONFIG_FILE
 from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.stdio import Transport
-from acp_agent.masking.texts import secrets_of
+from acp_agent.secrets.known import secrets_of
 from acp_agent.server.handshake import Handshake
 
 WIRE = "wire"

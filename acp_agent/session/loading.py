@@ -57,7 +57,7 @@ def _load_for_a_turn(tools: ToolRegistry, load_provider: Callable[[], None]) -> 
     :param load_provider: loads the adapter of the model that will be asked.
     """
     with _one_at_a_time, given_up_at_the_end():
-        import_module("acp_agent.masking.forms")  # what is logged of a turn is searched with it
+        import_module("acp_agent.secrets.forms")  # what is logged of a turn is searched with it
         import_module("acp_agent.session.compact.control")
         from acp_agent.session.hooking import load_modules
 

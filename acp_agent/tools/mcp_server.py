@@ -24,7 +24,7 @@ from acp_agent.errors import ToolError, sentence
 from acp_agent.frozen import frozen
 from acp_agent.importing import given_up_at_the_end
 from acp_agent.logfile import log_failure
-from acp_agent.masking.texts import mask
+from acp_agent.secrets.text import mask
 from acp_agent.tools.mcp_channel import McpChannel
 from acp_agent.tools.mcp_elicitation import Calling
 from acp_agent.tools.mcp_offer import Answer, HandshakeRefusedError, NotTakenError, PromptMessage

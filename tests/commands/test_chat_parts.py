@@ -287,8 +287,9 @@ def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
 
 
 def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
-    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\nIBADAN\n-----END PRIVATE KEY-----\n"
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAb3+/9==\n-----END PRIVATE KEY-----\n"
     lines = change_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), "/p", safe_for({}))
     assert [text for kind, text in lines if kind == "added"] == [
-        "+-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----"
+        "+-----BEGIN PRIVATE KEY-----***",
+        "+-----END PRIVATE KEY-----",
     ]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.logfile import MAX_BYTES, start_logging
-from acp_agent.masking.texts import MASK, mask
+from acp_agent.secrets.known import MASK
+from acp_agent.secrets.text import mask
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.jsonrpc.recording import WireLog, recordings
-from acp_agent.masking.texts import mask
+from acp_agent.secrets.text import mask
 from support.models import Reply
 from support.stage import stage
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.jsonrpc.recording import MAX_TEXT, RecordingTransport, WireLog, recordings
-from acp_agent.masking.messages import masked
+from acp_agent.secrets.messages import masked
 from support.checkout import REPOSITORY
 
 SECRET = 'pa"ss\nwörd-1'
@@ -69,11 +69,11 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
             {
                 "name": "web",
                 "headers": [{"name": "Authorization", "value": "Basic dTpw"}],
-                "url": "http://a/?x=1&key=k",
+                "url": "http://a/?x=1&key=k1b2c3d4",
             },
             {"name": "args", "args": ["--token", "t", "--api-key=k", "--monkey=banana", "-v", "token=t"]},
         ],
-        "_meta": {"api-key": {"value": ["deep", 1]}, "maxTokens": 5},
+        "_meta": {"api-key": {"value": ["deep", True]}, "maxTokens": 5},
         "content": {"password": "p", "note": "n"},
     }
     assert masked(message, []) == {
@@ -82,7 +82,7 @@ def test_names_tell_that_a_value_is_a_secret() -> None:
             {"name": "web", "headers": [{"name": "Authorization", "value": "***"}], "url": "http://a/?x=1&key=***"},
             {"name": "args", "args": ["--token", "***", "--api-key=***", "--monkey=banana", "-v", "token=***"]},
         ],
-        "_meta": {"api-key": {"value": ["***", 1]}, "maxTokens": 5},
+        "_meta": {"api-key": {"value": ["***", True]}, "maxTokens": 5},
         "content": {"password": "***", "note": "n"},
     }
 
@@ -102,7 +102,7 @@ def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_pat
     assert "sk-" not in text
 
 
-def test_what_is_typed_into_a_form_is_masked_and_what_was_offered_there_is_not(tmp_path: Path) -> None:
+def test_what_is_answered_to_a_form_is_masked_and_what_was_asked_is_not(tmp_path: Path) -> None:
     fields = {
         "city": {"type": "string", "title": "City"},
         "api_key": {"type": "string", "title": "Key", "default": "hunter2"},
@@ -128,8 +128,8 @@ def test_what_is_typed_into_a_form_is_masked_and_what_was_offered_there_is_not(t
     assert answered["result"]["content"] == {
         "city": "***",
         "api_key": "***",
-        "size": "large",
-        "extras": ["tea", "***"],
+        "size": "***",
+        "extras": ["***", "***"],
         "n": 2,
         "yes": True,
     }

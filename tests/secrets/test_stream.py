@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.masking.streams import MOST_HELD, StreamMask
-from acp_agent.masking.texts import mask
+from acp_agent.secrets.stream import MAX_HELD, StreamMask
+from acp_agent.secrets.text import mask
 
 KEY = "sk-ant-api03-" + "aB3-dE5_fG7h" * 8
 PHRASE = "correct horse battery staple ninety nine"
@@ -67,13 +67,11 @@ def test_no_part_of_a_secret_is_shown_before_it_is_whole(before: str, secret: st
         ("The phrase is correct horse bat", "correct horse bat"),
         ("the header Authorization: Bearer ", "Authorization: Bearer "),
         ("日本語です", ""),
-        ("a -----BEGIN PRIVATE KEY-----\nMIIE\nab ", "-----BEGIN PRIVATE KEY-----\nMIIE\nab "),
+        (f"a -----BEGIN PRIVATE KEY-----\n{DER}ab ", f"-----BEGIN PRIVATE KEY-----\n{DER}ab "),
         ("PASSWORD='correct but", "PASSWORD='correct but"),
         ("the password: hunter2 ", "password: hunter2 "),
         ("its password is what we set it to", "to"),
         ("we set the token = ", "token = "),
-        ("ENV DB_PASSWORD", "ENV DB_PASSWORD"),
-        (f"of {DER}", DER),
     ],
 )
 def test_no_more_is_held_back_than_may_be_the_beginning_of_a_secret(text: str, held: str) -> None:
@@ -84,9 +82,9 @@ def test_no_more_is_held_back_than_may_be_the_beginning_of_a_secret(text: str, h
 
 def test_a_word_without_an_end_is_not_held_for_ever() -> None:
     stream = StreamMask([PHRASE])
-    shown = "".join(stream.feed("QUJD") for _ in range(MOST_HELD))
-    assert len(shown) > 2 * MOST_HELD
-    assert shown + stream.flush() == "QUJD" * MOST_HELD
+    shown = "".join(stream.feed("QUJD") for _ in range(MAX_HELD))
+    assert len(shown) > 2 * MAX_HELD
+    assert shown + stream.flush() == "QUJD" * MAX_HELD
 
 
 @pytest.mark.parametrize("piece", ["-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n" + "A" * 63 + "\n"])

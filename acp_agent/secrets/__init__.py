@@ -1,0 +1,1 @@
+"""Masking of secrets in everything that is written down or shown. Imports nothing of the project but `frozen`."""

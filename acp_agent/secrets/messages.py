@@ -1,0 +1,149 @@
+"""Masking of values of JSON: their texts, and what the names of their members say is a secret.
+
+`env` and `headers` authenticate whoever starts or asks something, so that all is masked there but headers that never
+do. What a person typed into a form may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from acp_agent.secrets.known import MASK
+from acp_agent.secrets.names import is_harmless_header, is_secret_name
+from acp_agent.secrets.text import mask, mask_argument, mask_command
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+_ENTRY = re.compile(r"([\w.-]+)(?:=|:[ ]?)(?=.)")
+_COMMANDS = frozenset({"command", "cmd", "script"})
+_ARGUMENTS = frozenset({"args", "arguments", "argv"})
+
+
+def masked(value: JsonValue, secrets: Sequence[str], short: Callable[[str], str] = str) -> JsonValue:
+    """Return the same value without secrets: texts, and numbers under the name of a secret, become `***`.
+
+    :param secrets: known values, masked wherever they stand.
+    :param short: shortens a text after it was masked.
+    :raises RecursionError: it is nested too deeply.
+    """
+    return _Masking(secrets, short).value(value)
+
+
+class _Masking:
+    def __init__(self, secrets: Sequence[str], short: Callable[[str], str]) -> None:
+        self._secrets = secrets
+        self._short = short
+
+    def value(self, value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return self._text(value)
+            case list():
+                return [self.value(item) for item in value]
+            case dict():
+                return self._members(value, lambda key, item: self._member(key, item, value))
+            case _:
+                return value
+
+    def _text(self, text: str) -> str:
+        return self._short(mask(text, self._secrets))
+
+    def _members(self, value: dict[str, JsonValue], mask_member: Callable[[str, JsonValue], JsonValue]) -> JsonValue:
+        """Mask the members of an object, and their names; two names that are masked stay two."""
+        shown: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            name = mask(key, self._secrets)
+            while name in shown:
+                name += MASK
+            shown[name] = mask_member(key, item)
+        return shown
+
+    def _member(self, key: str, item: JsonValue, among: dict[str, JsonValue]) -> JsonValue:
+        """Return a member of an object without its secrets, as its name and the members beside it tell."""
+        is_call = "toolCallId" in among
+        match key, item:
+            case "env", dict() | list():
+                return self._pairs(item, lambda _: False)
+            case _, dict() | list() if key.lower().endswith("headers"):
+                return self._pairs(item, is_harmless_header)
+            case "properties", dict():
+                return self._members(item, self._field)
+            case "content", dict() if among.get("action") == "accept":
+                return self._hidden(item, numbers=False)
+            case "value", _ if isinstance(name := among.get("name"), str) and is_secret_name(name):
+                return self._hidden(item)
+            case "data", str() if "terminalId" in among:
+                return self._bytes(item)
+            case "output", {"data": str(data)} if "terminalId" in among:
+                return self.value({**item, "data": self._bytes(data)})
+            case _, list() if key in _ARGUMENTS or key in _COMMANDS:
+                return self._arguments(item)
+            case _, str() if key in _COMMANDS or (is_call and key == "title"):
+                return self._short(mask_command(item, self._secrets))
+            case _:
+                return self._hidden(item) if is_secret_name(key) else self.value(item)
+
+    def _pairs(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
+        """Hide the values of variables or headers, but for the names that stay."""
+        match item:
+            case dict():
+                return self._members(item, lambda name, value: self._pair(name, value, stays))
+            case list():
+                return [self._entry(each, stays) for each in item]
+            case _:
+                return self.value(item)
+
+    def _entry(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
+        """Hide the value of one variable or header: `{name, value}`, `[name, value]`, `NAME=value` or `Name: value`."""
+        match item:
+            case {"name": str(name), "value": value}:
+                return self.value({**item, "value": self._pair(name, value, stays)})
+            case [str(name), str(value)]:
+                return [self._text(name), self._pair(name, value, stays)]
+            case str() if found := _ENTRY.match(item):
+                return item if stays(found[1]) else self._text(found[0]) + MASK
+            case _:
+                return self.value(item)
+
+    def _pair(self, name: str, value: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
+        return self.value(value) if stays(name) else self._hidden(value)
+
+    def _field(self, name: str, field: JsonValue) -> JsonValue:
+        """Mask a field of a form or a tool's arguments: its name says what its value elsewhere is."""
+        shown = self.value(field)
+        if isinstance(shown, dict) and "default" in shown and is_secret_name(name):
+            shown["default"] = self._hidden(shown["default"])
+        return shown
+
+    def _arguments(self, items: list[JsonValue]) -> JsonValue:
+        """Mask the arguments of a program; what an argument is, the one before it may say."""
+        before = ("", *(item if isinstance(item, str) else "" for item in items))
+        return [
+            self._short(mask_argument(item, last, self._secrets)) if isinstance(item, str) else self.value(item)
+            for last, item in zip(before, items, strict=False)
+        ]
+
+    def _bytes(self, data: str) -> str:
+        """Mask what a terminal printed, in base64."""
+        try:
+            text = b64decode(data, validate=True).decode(errors="surrogateescape")
+        except ValueError:
+            return MASK
+        return b64encode(mask(text, self._secrets).encode(errors="surrogateescape")).decode()
+
+    def _hidden(self, value: JsonValue, *, numbers: bool = True) -> JsonValue:
+        """Mask every text, and every number if need be."""
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return value and MASK
+            case list():
+                return [self._hidden(item, numbers=numbers) for item in value]
+            case dict():
+                return self._members(value, lambda _, item: self._hidden(item, numbers=numbers))
+            case _:
+                return MASK if numbers else value

@@ -1,0 +1,72 @@
+"""Masking of a text that comes in pieces: what is shown, put together, is what `mask` makes of the whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from acp_agent.secrets.known import known_spans, mask_known
+from acp_agent.secrets.text import mask
+
+MAX_HELD = 10_000
+"""Characters; a secret that is longer, or that stands in a longer word, may be shown in part."""
+_BREAK = re.compile(r"[\s\x80-\U0010ffff]", re.ASCII)
+"""Characters at which no form of a secret goes on, but for those that `forms.open_form` finds."""
+
+
+class StreamMask:
+    """Masks a text that comes in pieces, one text at a time; after `flush` the next may begin.
+
+    :param secrets: known values, as `mask` takes them.
+    """
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = [secret for secret in secrets if secret]
+        self._unknown = ""  # its end may be the beginning of a known secret
+        self._held = ""  # without known secrets
+        self._awaits_line = False
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece and return what can be shown now, which most often is all but the last word."""
+        text = self._unknown + piece
+        end = self._end_of_known(text)
+        known, self._unknown = mask_known(text[:end], self._secrets), text[end:]
+        self._held += known
+        if len(self._held) > MAX_HELD:
+            return self._show(len(self._held))
+        if ("\n" not in known) if self._awaits_line else not _BREAK.search(known):
+            return ""
+        return self._show(self._end_of_words())
+
+    def flush(self) -> str:
+        """Return what was held back; the text is over."""
+        self._held, self._unknown = self._held + mask_known(self._unknown, self._secrets), ""
+        return self._show(len(self._held))
+
+    def _show(self, end: int) -> str:
+        text, self._held = self._held[:end], self._held[end:]
+        return mask(text, ())
+
+    def _end_of_known(self, text: str) -> int:
+        """Return where the text's end may be the beginning of a known secret."""
+        if len(text) > MAX_HELD:
+            return len(text)
+        end = min((_beginning(secret, text) for secret in self._secrets), default=len(text))
+        return next((start for start, stop in known_spans(text, self._secrets) if start < end < stop), end)
+
+    def _end_of_words(self) -> int:
+        """Return where the text can be cut: no form of a secret goes over this place, whatever follows."""
+        from acp_agent.secrets.forms import open_form
+
+        end, self._awaits_line = open_form(self._held)
+        return next((at for at in range(end, 0, -1) if _BREAK.match(self._held, at - 1)), 0)
+
+
+def _beginning(secret: str, text: str) -> int:
+    """Return where the text's end is the beginning of a secret; its length where it is none."""
+    at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while at >= 0:
+        if secret.startswith(text[at:]):
+            return at
+        at = text.find(secret[0], at + 1)
+    return len(text)
