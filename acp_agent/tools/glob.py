@@ -14,10 +14,10 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, schema_of, text_argument
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import absolute, led_to, outside, require_directory, require_same_place, shown, within
-from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk
+from acp_agent.tools.wildcards import matcher
 
 MAX_FILES = 200
 MAX_CHARACTERS = 30_000

@@ -37,10 +37,10 @@ from acp_agent.tools.paths import (
     shown,
     within,
 )
-from acp_agent.tools.patterns import matcher
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 from acp_agent.tools.walk import Walk
+from acp_agent.tools.wildcards import matcher
 
 MAX_LINES = 300
 MAX_CHARACTERS = 30_000

@@ -1,76 +1,69 @@
-"""What git would leave out: by `.gitignore` files, nested ones too, by `.git/info/exclude`, and by the user's own file.
+"""Ignore rules of git: `.gitignore` files, nested ones too, `.git/info/exclude`, and the user's own file.
 
-Owns how their rules add up from a repository's top down to a directory. The rules count without a repository as well.
-Knows nothing of walking.
+They count without a repository as well.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
 from acp_agent.frozen import frozen
-from acp_agent.tools.wildcards import Rule, rule_of
+from acp_agent.patterns import Pattern, PatternError, compile_pattern
+from acp_agent.tools.wildcards import encoded, expression
 
-_LARGEST = 256 * 1024
+_MAX_BYTES = 256 * 1024
+_MAX_LINE = 4096
 _GIT_SECONDS = 2.0
 
-
-@frozen
-class _Rules:
-    """The rules of one file, for what lies below `base` (a path with a slash at its end)."""
-
-    base: str
-    rules: tuple[Rule, ...]
-
-    def verdict(self, path: str, is_directory: bool) -> bool | None:
-        names = path[len(self.base) :].split("/")
-        for rule in reversed(self.rules):
-            if rule.matches(names, is_directory):
-                return rule.leaves_out
-        return None
+_Rule: TypeAlias = tuple[Pattern, bool]
+"""What some lines match, a directory with a slash at its end, and whether that is ignored or taken back in."""
 
 
 @frozen
 class Ignored:
     """The rules that count in one directory.
 
-    :ivar levels: the user's own rules, then those from the repository's top to this directory.
+    :ivar levels: the user's own rules, then those from the repository's top to this directory, each with the path that
+        they are relative to, which ends with a slash.
     :ivar users: the user's own, for repositories within this one.
     """
 
-    levels: tuple[_Rules, ...] = ()
-    users: tuple[Rule, ...] = ()
+    levels: tuple[tuple[bytes, tuple[_Rule, ...]], ...] = ()
+    users: tuple[_Rule, ...] = ()
 
     @classmethod
     def at(cls, directory: Path) -> Ignored:
-        """The rules for a directory, with those of the directories above it up to the repository's top."""
+        """Return the rules for a directory, with those of the directories above it up to the repository's top."""
         top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
-        users = _load(_users_file(top), top)
-        rules = cls((users,), users.rules)
+        users = _rules(_users_file(top))
+        rules = cls(_level(top, users), users)
         for place in reversed([directory, *directory.parents]):
             if place.is_relative_to(top):
                 rules = rules.entering(place)
         return rules
 
     def entering(self, directory: Path) -> Ignored:
-        """The rules one directory further down. A repository within another has only its own and the user's."""
+        """Return the rules one directory further down. A repository within another has only its own and the user's."""
         git = directory / ".git"
-        found = list(self.levels)
+        levels = self.levels
         if git.exists():
-            found = [_Rules(_prefix(directory), self.users), _load(git / "info" / "exclude", directory)]
-        found.append(_load(directory / ".gitignore", directory))
-        return Ignored(tuple(level for level in found if level.rules), self.users)
+            levels = _level(directory, self.users) + _level(directory, _rules(git / "info" / "exclude"))
+        return Ignored(levels + _level(directory, _rules(directory / ".gitignore")), self.users)
 
     def covers(self, path: Path, is_directory: bool) -> bool:
-        """Whether git would leave this entry out; its directory is not left out itself."""
+        """Return whether git ignores this entry of a directory that it does not ignore."""
         if path.name == ".git":
             return True
-        for level in reversed(self.levels):
-            verdict = level.verdict(str(path), is_directory)
-            if verdict is not None:
-                return verdict
+        name = encoded(str(path)) + b"/" * is_directory
+        for base, rules in reversed(self.levels):
+            below = name[len(base) :]
+            for pattern, is_ignored in reversed(rules):
+                if pattern.search(below):
+                    return is_ignored
         return False
 
 
@@ -97,17 +90,40 @@ def _users_file(directory: Path) -> Path | None:
     return Path(config, "git", "ignore") if config else None
 
 
-def _prefix(base: Path) -> str:
-    return f"{str(base).rstrip('/')}/"
+def _level(base: Path, rules: tuple[_Rule, ...]) -> tuple[tuple[bytes, tuple[_Rule, ...]], ...]:
+    return ((encoded(str(base)).rstrip(b"/") + b"/", rules),) if rules else ()
 
 
-def _load(file: Path | None, base: Path) -> _Rules:
-    prefix = _prefix(base)
+def _rules(file: Path | None) -> tuple[_Rule, ...]:
+    """Read a file of rules; one that is missing, unreadable or too large has none."""
     try:
-        if file is None or not file.is_file() or file.stat().st_size > _LARGEST:
-            return _Rules(prefix, ())
-        text = file.read_text("utf-8-sig", errors="surrogateescape")
+        if file is None or not file.is_file() or file.stat().st_size > _MAX_BYTES:
+            return ()
+        text = file.read_text("utf-8-sig", errors="replace")
     except OSError:
-        return _Rules(prefix, ())
-    rules = (rule_of(line.removesuffix("\r")) for line in text.split("\n"))
-    return _Rules(prefix, tuple(rule for rule in rules if rule))
+        return ()
+    lines = [found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))]
+    groups = groupby(lines, key=lambda line: line[1])
+    return tuple(rule for is_ignored, group in groups for rule in _joined([each for each, _ in group], is_ignored))
+
+
+def _line(line: str) -> tuple[str, bool] | None:
+    """Read a line as an expression, and whether it ignores; None for a comment, and what git passes over too."""
+    bare = line.rstrip(" ")
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    pattern = line[: len(bare) + backslashes % 2]  # a blank behind a backslash counts
+    if pattern.startswith("#") or len(pattern) > _MAX_LINE:
+        return None
+    name = pattern.removeprefix("!")
+    found = expression(name.removesuffix("/")) if name.strip("/") else None
+    return (found + (r"/\z" if name.endswith("/") else r"/?\z"), name == pattern) if found else None
+
+
+def _joined(expressions: list[str], is_ignored: bool) -> list[_Rule]:
+    """Compile lines that follow one another as one pattern: most entries match none, and it is asked once for all."""
+    try:
+        return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
+    except PatternError:  # one of them names an unknown class, or they are too many for RE2
+        half = len(expressions) // 2
+        halves = (expressions[:half], expressions[half:]) if half else ()
+        return [rule for each in halves for rule in _joined(each, is_ignored)]

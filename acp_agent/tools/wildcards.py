@@ -1,9 +1,6 @@
-r"""One line of `.gitignore` as a rule for paths, matched in a time that no pattern can blow up.
+"""Wildcards as in `.gitignore`, for ignore rules and the globs of `glob` and `grep`.
 
-Repositories and models write these patterns. Translated as a whole into a regular expression, `*a*a*a*b` backtracks for
-ever, and Python's `re` holds the interpreter's lock meanwhile. Hence a path is matched name by name, and within a name
-each piece between two `*` is looked for once, from the left: an earlier place leaves more room for the rest, so that no
-other has to be tried. Pure.
+They become regular expressions of RE2, whose time is linear in the path, however hostile a pattern is.
 
 Source: https://git-scm.com/docs/gitignore and the wildmatch that it refers to.
 """
@@ -11,191 +8,127 @@ Source: https://git-scm.com/docs/gitignore and the wildmatch that it refers to.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
-from acp_agent.frozen import frozen
+from acp_agent.errors import ToolError
+from acp_agent.patterns import PatternError, compile_pattern
+from acp_agent.tools.text import one_line
 
-_Name: TypeAlias = re.Pattern[str]
-_LONGEST = 4096
-"""Characters of a line; a longer one could only match a path that cannot exist."""
-_ANY_NAMES = None
-"""In the place of a name: `**`, any number of names."""
-_POSIX_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r" \t-\r",
-    "upper": "A-Z",
-    "xdigit": "0-9A-Fa-f",
-}
+_MAX_GLOB = 1000
+_MAX_ALTERNATIVES = 100
+_CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_CLASS = re.compile(r"\[:[^\]]+:\]")
+_NEVER = r"[^\x00-\x{10FFFF}]"
 
 
-@frozen
-class Rule:
-    """A line that says something.
+def matcher(glob: str) -> Callable[[str], bool]:
+    """Return a test for paths relative to the directory that is searched, with slashes.
 
-    :ivar leaves_out: False where it begins with `!` and takes back in.
-    :ivar names: one pattern for each name of a path, from the rule's directory on, or None for `**`.
+    A glob means what a line of `.gitignore` means (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
+    with `{a,b}` besides, and what lies below a directory that it names.
+
+    :raises ToolError: it cannot be read.
     """
-
-    leaves_out: bool
-    directories_only: bool
-    names: tuple[_Name | None, ...]
-
-    def matches(self, path: Sequence[str], is_directory: bool) -> bool:
-        """Whether it names this entry itself; what lies below an entry that it names is no match.
-
-        :param path: the names of a path relative to the rule's directory, one at least.
-        """
-        if self.directories_only and not is_directory:
-            return False
-        if len(self.names) == 2 and self.names[0] is _ANY_NAMES and (last := self.names[1]):
-            return last.fullmatch(path[-1]) is not None
-        return _fits(self.names, path)
+    if not glob.strip() or len(glob) > _MAX_GLOB or "\0" in glob or "\n" in glob:
+        raise ToolError(f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`.")
+    found = [expression(f"{each}**" if each.endswith("/") else each) for each in expanded(glob.removeprefix("./"))]
+    try:
+        pattern = compile_pattern("|".join(rf"{each or '['}(?:/.*)?\z" for each in found), dot_all=True)
+    except PatternError as error:
+        raise ToolError(
+            f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
+        ) from error
+    return lambda path: pattern.search(encoded(path)) is not None
 
 
-def rule_of(line: str) -> Rule | None:
-    """Read a line, without its line end.
+def encoded(path: str) -> bytes:
+    """Return a path as RE2 reads it; other bytes than UTF-8 in it become `?`."""
+    return path.encode("utf-8", "replace")
 
-    :returns: None for a blank line, a comment, and what git, too, passes over: a `[` or a `\\` without its other half.
+
+def expanded(glob: str) -> list[str]:
+    """Expand `{a,b}`, nested too; braces without a choice in them stand for themselves.
+
+    :raises ToolError: into too many.
     """
-    pattern = _without_trailing_spaces(line)
-    if not pattern or pattern.startswith("#") or len(pattern) > _LONGEST:
-        return None
-    leaves_out = not pattern.startswith("!")
-    pattern = pattern if leaves_out else pattern[1:]
-    directories_only = pattern.endswith("/")
-    pattern = pattern.removesuffix("/")
-    anchored = "/" in pattern
-    names = _names(pattern.removeprefix("/"))
-    if not pattern or names is None:
-        return None
-    if not anchored:
-        names = [_ANY_NAMES, names[0] or _ANY_NAME]
-    elif names[-1] is _ANY_NAMES:
-        names.append(_ANY_NAME)  # at the end it stands for everything below, one name at least
-    return Rule(leaves_out, directories_only, tuple(names))
-
-
-def _fits(pattern: Sequence[_Name | None], path: Sequence[str]) -> bool:
-    """Greedy, with one place to come back to: the last `**`, which takes one more name each time."""
-    at = place = 0
-    after_any: int | None = None
-    taken = 0
-    while place < len(path):
-        name = pattern[at] if at < len(pattern) else None
-        if at < len(pattern) and name is _ANY_NAMES:
-            at += 1
-            after_any, taken = at, place
-        elif name is not None and name.fullmatch(path[place]):
-            at, place = at + 1, place + 1
-        elif after_any is not None:
-            taken += 1
-            at, place = after_any, taken
+    done: list[str] = []
+    todo = [glob]
+    while todo:
+        current = todo.pop()
+        if choice := _CHOICE.search(current):
+            before, after = current[: choice.start()], current[choice.end() :]
+            todo += [f"{before}{option}{after}" for option in choice[1].split(",")]
         else:
-            return False
-    return all(name is _ANY_NAMES for name in pattern[at:])
+            done.append(current)
+        if len(done) + len(todo) > _MAX_ALTERNATIVES:
+            raise ToolError(f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces.")
+    return done
 
 
-def _without_trailing_spaces(line: str) -> str:
-    bare = line.rstrip(" ")
-    backslashes = len(bare) - len(bare.rstrip("\\"))
-    return line[: len(bare) + backslashes % 2]
+def expression(pattern: str) -> str | None:
+    """Return the expression for the path from where the pattern counts; what may follow is for the caller to add.
 
-
-def _names(pattern: str) -> list[_Name | None] | None:
-    """The pattern name by name; None where it cannot be read."""
-    names: list[_Name | None] = []
-    pieces = [""]  # of the current name, as regular expressions: what stands before, between and after its `*`
-    place = start = 0
-    while place < len(pattern):
-        character = pattern[place]
-        place += 1
-        if character == "/":
-            names.append(_name(pieces, pattern[start : place - 1]))
-            pieces, start = [""], place
-        elif character == "*":
-            if pieces[-1] or len(pieces) == 1:
-                pieces.append("")
-        elif character == "?":
-            pieces[-1] += "."
+    :param pattern: without what a line of `.gitignore` has around it: `!`, and `/` at the end.
+    :returns: None where it ends within a bracket or behind a backslash.
+    """
+    parts = ["^" if "/" in pattern else "^(?:.*/)?"]
+    pattern = pattern.removeprefix("/")
+    at = 0
+    while at < len(pattern):
+        character = pattern[at]
+        if character == "*":
+            stars = len(pattern) - at - len(pattern[at:].lstrip("*"))
+            following = pattern[at + stars : at + stars + 1]
+            is_name = pattern[at - 1 : at] in ("", "/") and following in ("", "/")
+            if is_name and stars > 1 and following:
+                parts.append("(?:.*/)?")
+                stars += 1
+            else:
+                parts.append("[^/]*" if not is_name else "[^/]+" if stars == 1 else ".+")
+            at += stars
         elif character == "[":
-            found = _bracket(pattern, place)
-            if found is None:
+            bracket = _bracket(pattern, at + 1)
+            if bracket is None:
                 return None
-            expression, place = found
-            pieces[-1] += expression
-        elif character == "\\":
-            if place == len(pattern):
-                return None
-            if pattern[place] != "/":
-                pieces[-1] += re.escape(pattern[place])
-                place += 1
+            parts.append(bracket[0])
+            at = bracket[1]
+        elif character == "\\" and at + 1 == len(pattern):
+            return None
         else:
-            pieces[-1] += re.escape(character)
-    return [*names, _name(pieces, pattern[start:])]
+            at += character == "\\"
+            parts.append("[^/]" if character == "?" else re.escape(pattern[at]))
+            at += 1
+    return "".join(parts)
 
 
-def _name(pieces: list[str], text: str) -> _Name | None:
-    if len(text) > 1 and not text.strip("*"):
-        return _ANY_NAMES
-    first, *rest = pieces
-    if not rest:
-        return re.compile(first, re.DOTALL)
-    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1])
-    return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
+def _bracket(pattern: str, at: int) -> tuple[str, int] | None:
+    """Return a bracket expression for one character of a name, and the place behind it; None where it does not end.
 
-
-def _bracket(pattern: str, place: int) -> tuple[str, int] | None:
-    """A bracket expression as a regular expression for one character, and the place behind it.
-
-    :param place: behind the opening bracket.
-    :returns: None where it does not end, or names a class that does not exist.
+    :param at: behind the opening bracket.
     """
-    negated = pattern[place : place + 1] in ("!", "^")
-    place += negated
+    negated = pattern[at : at + 1] in ("!", "^")
+    at += negated
     allowed = ""
     previous = ""  # what a range could begin with
-    first = True
-    while first or pattern[place : place + 1] != "]":
-        character = pattern[place : place + 1]
-        following = pattern[place + 1 : place + 2]
+    first = at
+    while at == first or pattern[at : at + 1] != "]":
+        character, following = pattern[at : at + 1], pattern[at + 1 : at + 2]
         if character == "-" and previous and following not in ("", "]"):
-            place += 1 + (following == "\\")
-            last = pattern[place : place + 1]
-            if last and previous <= last:
+            at += 1 + (following == "\\")
+            last = pattern[at : at + 1]
+            if previous <= last:
                 allowed += f"{re.escape(previous)}-{re.escape(last)}"
             previous = ""
-        elif character == "[" and following == ":":
-            end = pattern.find("]", place + 2)
-            if pattern[end - 1 : end] == ":" and end > place + 2:
-                posix = _POSIX_CLASSES.get(pattern[place + 2 : end - 1])
-                if posix is None:
-                    return None
-                allowed += posix
-                place, previous = end, ""
-            else:
-                allowed += re.escape("[")
-                previous = "["
+        elif character == "[" and following == ":" and (name := _CLASS.match(pattern, at)):
+            allowed += name[0]
+            at, previous = name.end() - 1, ""
         else:
-            if character == "\\":
-                place += 1
-            previous = pattern[place : place + 1]
-            allowed += re.escape(previous)
-        place += 1
-        first = False
-        if place >= len(pattern):
+            at += character == "\\"
+            previous = pattern[at : at + 1]
+            allowed += re.escape(previous.replace("/", ""))
+        at += 1
+        if at >= len(pattern):
             return None
-    if not allowed:
-        return "." if negated else "(?!)", place + 1
-    return f"[{'^' if negated else ''}{allowed}]", place + 1
-
-
-_ANY_NAME = re.compile(".+", re.DOTALL)
+    if negated:
+        return f"[^/{allowed}]", at + 1
+    return f"[{allowed}]" if allowed else _NEVER, at + 1
