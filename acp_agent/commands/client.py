@@ -1,18 +1,20 @@
-"""The terminal as a session's client: what is printed where, and the questions that a person answers there."""
+"""Sessions' clients at a terminal: `LocalClient`, the base of all of them, and `TerminalClient` for one turn."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
-from acp_agent.commands.asking import answered, is_somebody_here
+from acp_agent.commands.asking import typed
 from acp_agent.commands.progress import Activity
 from acp_agent.commands.questions import TerminalQuestions
 from acp_agent.commands.safe import SafeStream, safe_for
-from acp_agent.conversation.events import CallView, PlanEntry
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
+from acp_agent.server.asking import permission_options
 from acp_agent.session.client import TrustQuestion
 from acp_agent.session.trusting import advice
 from acp_agent.tools.environment import CommandRunner, FileAccess
@@ -34,25 +36,33 @@ from acp_agent.turn.updates import (
     Update,
 )
 
-WAITING = "Waiting for the model"
-_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
+_PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
+_PERMISSION_ANSWERS: Mapping[str, Answer] = {
+    **dict.fromkeys(("y", "yes"), "allow_once"),
+    **dict.fromkeys(("a", "always"), "allow_always"),
+    **dict.fromkeys(("n", "no"), "reject_once"),
+}
+_TRUST_ANSWERS: Mapping[str, Answer] = {
+    **dict.fromkeys(("a", "always"), "allow_always"),
+    **dict.fromkeys(("s", "session"), "allow_once"),
+    **dict.fromkeys(("n", "no"), "reject_once"),
+}
+_TRUST_CHOICES = ("[a] Trust it until something in it changes", "[s] For this session", "[n] Not now")
 
 
-def plan_lines(entries: Iterable[PlanEntry]) -> list[str]:
-    """A plan, one line for each entry with a mark of how far it is."""
-    return [f"{_MARKS.get(entry.status, '·')} {entry.content}" for entry in entries]
+def plan_line(status: str, text: str) -> str:
+    """Return an entry of a plan with a mark of how far it is."""
+    return f"{_PLAN_MARKS.get(status, '·')} {text}"
 
 
-class LocalClient:
-    """What every `SessionClient` at a terminal has: this machine's disk and processes, and a person who types.
+class LocalClient(ABC):
+    """What every `SessionClient` at a terminal has: this machine's disk and processes, and a person who answers."""
 
-    :param questions: how that person is asked.
-    """
-
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self) -> None:
         self._files = LocalFiles()
         self._commands = LocalCommands()
-        self._questions = questions
+        self._questions = TerminalQuestions(lambda text: self.say("question", text), self.ask)
+        self._running: dict[str, str] = {}
 
     @property
     def files(self) -> FileAccess:
@@ -79,126 +89,190 @@ class LocalClient:
         """It is no MCP server."""
         return None
 
+    @abstractmethod
+    def say(self, style: str, text: str) -> None:
+        """Print a text."""
 
-class TerminalClient(LocalClient):
-    """`SessionClient` for a person at a terminal. Answers go to stdout, everything around them to stderr.
+    @abstractmethod
+    async def ask(self, question: str) -> str | None:
+        """Return what the person types behind a question; None where there is none, or nobody."""
 
-    Nothing of it is obeyed by a terminal; what goes into a file or another program is the model's own text.
+    @abstractmethod
+    def print(self, update: Update) -> None:
+        """Print what stays of an update."""
 
-    :ivar compaction_failed: a compaction that was asked for did not happen.
-    """
+    @abstractmethod
+    def busy(self, what: str) -> None:
+        """Show what is waited for; "" for nothing."""
 
-    def __init__(self) -> None:
-        super().__init__(TerminalQuestions(self._aside))
-        self._safe, self._streaming = safe_for(os.environ), SafeStream(os.environ)
-        self._activity = Activity()
-        self._running: dict[str, str] = {}
-        self._message = ""
-        self._by_hand = False
-        self.compaction_failed = False
+    @abstractmethod
+    def show_call(self, call_id: str, view: CallView, command: str) -> None:
+        """Show what a call would do.
+
+        :param command: the whole of a command that is to run; "" for none.
+        """
 
     async def show(self, update: Update) -> None:
-        """Print what a person wants to read, and show what is waited for."""
-        self._print(update)
+        """Print an update, and show what is waited for from now on."""
+        self.print(update)
         match update:
             case CallStarted():
                 self._running[update.call_id] = update.view.title
-                self._busy(update.view.title)
+                self.busy(update.view.title)
             case CallFinished():
                 self._running.pop(update.call_id, None)
-                self._busy(next(reversed(self._running.values()), WAITING))
+                self.busy(next(reversed(self._running.values()), "Waiting for the model"))
             case CompactionStarted():
-                self._busy("Compacting")
+                self.busy("Compacting")
             case TurnBegan() | CompactionFinished():
-                self._busy(WAITING)
+                self.busy("Waiting for the model")
             case TurnOver():
-                self._activity.idle()
-            case _:
-                pass
-
-    def _print(self, update: Update) -> None:
-        match update:
-            case AgentSaid():
-                self._say(update.message_id, update.text)
-            case CompactionChunk():
-                self._say(update.compaction_id, update.text)
-            case CallStarted():
-                self._aside(f"→ {update.view.title}")
-            case CallFinished(status="failed" | "cancelled"):
-                self._aside(f"✗ {update.view.title}")
-            case PlanUpdated():
-                for line in plan_lines(update.entries):
-                    self._aside(line)
-            case CompactionStarted():
-                self._by_hand = update.trigger == "manual"
-                self._aside("Compacting …")
-            case CompactionFinished(status="failed"):
-                self.compaction_failed = self._by_hand
-                # Why one failed that was asked for, the turn itself says.
-                self._aside("The compaction failed." if self._by_hand else f"The compaction failed. {update.error}")
-            case Notice():
-                self._aside(update.text)
+                self._running.clear()
+                self.busy("")
             case _:
                 pass
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
-        """Ask at the terminal.
+        """Show what would be done, and ask."""
+        return await self._permission(call_id, view, arguments, subject, reason) or "reject_once"
 
-        :raises ToolError: there is none, or it was closed in place of an answer.
+    async def ask_trust(self, question: TrustQuestion) -> Answer:
+        """Show what a project brings, and ask."""
+        return await self._trust(question) or "reject_once"
+
+    async def _permission(
+        self, call_id: str, view: CallView, arguments: JsonObject, subject: str, reason: str
+    ) -> Answer | None:
+        command = arguments.get("command")
+        self.show_call(call_id, view, command if isinstance(command, str) else "")
+        for line in reason.splitlines():
+            self.say("", f"  {line}")
+        names = [str(option["name"]) for option in permission_options(subject)]
+        choices = [f"[{letter}] {name}" for letter, name in zip("yan", names, strict=True)]
+        return await self._choose(choices, "Allow?", _PERMISSION_ANSWERS)
+
+    async def _trust(self, question: TrustQuestion) -> Answer | None:
+        self.say("question", f"? {question.view.title}")
+        for project in question.projects:
+            self.say("", f"  {project}")
+        self.say("dim", question.text)
+        return await self._choose(_TRUST_CHOICES, "Trust it?", _TRUST_ANSWERS)
+
+    async def _choose(self, choices: Sequence[str], question: str, answers: Mapping[str, Answer]) -> Answer | None:
+        """Ask until the answer is one of those there are: who is typing a prompt allows nothing by accident.
+
+        :returns: None where nobody answers.
         """
-        self._aside(f"? {view.title}")
+        self.say("dim", f"  {'  '.join(choices)}")
+        while (typed := await self.ask(f"  {question} ")) is not None:
+            if answer := answers.get(typed.lower()):
+                return answer
+        return None
+
+
+class TerminalClient(LocalClient):
+    """Prints one turn: answers on stdout, everything around them on stderr.
+
+    A terminal obeys nothing of an answer; a file or another program gets the model's own text.
+
+    :ivar compaction_failed: a compaction that was asked for did not happen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._safe, self._safe_stream = safe_for(os.environ), SafeStream(os.environ)
+        self._activity = Activity()
+        self._message = ""
+        self._by_hand = False
+        self.compaction_failed = False
+
+    def say(self, style: str, text: str) -> None:
+        """Print a text on stderr."""
+        self.end()
+        print(self._safe(text), file=sys.stderr, flush=True)
+
+    async def ask(self, question: str) -> str | None:
+        """Return the line that the person types behind a question on stderr."""
+        return await typed(question)
+
+    def print(self, update: Update) -> None:
+        """Print what a person wants to read."""
+        match update:
+            case AgentSaid():
+                self._stream(update.message_id, update.text)
+            case CompactionChunk():
+                self._stream(update.compaction_id, update.text)
+            case CallStarted():
+                self.say("call", f"→ {update.view.title}")
+            case CallFinished(status="failed" | "cancelled"):
+                self.say("error", f"✗ {update.view.title}")
+            case PlanUpdated():
+                for entry in update.entries:
+                    self.say("dim", plan_line(entry.status, entry.content))
+            case CompactionStarted():
+                self._by_hand = update.trigger == "manual"
+                self.say("dim", "Compacting …")
+            case CompactionFinished(status="failed"):
+                self.compaction_failed = self._by_hand
+                # Why one failed that was asked for, the turn itself says.
+                reason = "" if self._by_hand else f" {update.error}"
+                self.say("warning", f"The compaction failed.{reason}")
+            case Notice():
+                self.say(update.severity, update.text)
+            case _:
+                pass
+
+    def busy(self, what: str) -> None:
+        """Show what is waited for, unless the line of an answer is open."""
+        if not what:
+            self._activity.idle()
+        elif not self._message:
+            self._activity.busy(what)
+
+    def show_call(self, call_id: str, view: CallView, command: str) -> None:
+        """Show the title of a call, and the files that it would change."""
+        self.say("question", f"? {view.title}")
         for diff in view.diffs:
-            self._aside(f"  {diff.path}")
-        if reason:
-            self._aside(f"  {reason}")
-        answer = await answered("  Allow? [y]es, [a]lways, [n]o: ")
-        if answer is None and reason:  # no mode spares the user this question
-            self._aside("  Not allowed: nobody is here to ask.")
-        elif answer is None:
+            self.say("file", f"  {diff.path}")
+
+    async def ask_permission(
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
+    ) -> Answer:
+        """Ask, and name the modes that allow the call where nobody answers.
+
+        :raises ToolError: nobody answered.
+        """
+        answer = await self._permission(call_id, view, arguments, subject, reason)
+        if answer is None:
             # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
             modes = "accept-edits or full-access" if subject == "edit" else "full-access"
-            self._aside(f"  Not allowed: nobody is here to ask. Allow it with --mode {modes}.")
-        if answer is None:
+            # Where a hook has the user asked, no mode spares them the question.
+            advice = "" if reason else f" Allow it with --mode {modes}."
+            self.say("warning", f"  Not allowed: nobody is here to ask.{advice}")
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
             )
-        choices: dict[str, Answer] = {"y": "allow_once", "a": "allow_always"}
-        return choices.get(answer, "reject_once")
+        return answer
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask at the terminal; without one, say how to allow it."""
-        self._aside(f"? {question.view.title}")
-        for project in question.projects:
-            self._aside(f"  {project}")
-        if is_somebody_here():
-            self._aside(question.text)
-        answer = await answered("  Trust it? [a]lways, until something in it changes; for this [s]ession; [n]o: ")
+        """Ask, and say how to allow it where nobody answers."""
+        answer = await self._trust(question)
         if answer is None:
-            self._aside(f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
-            return "reject_once"
-        choices: dict[str, Answer] = {"a": "allow_always", "s": "allow_once"}
-        return choices.get(answer, "reject_once")
+            self.say("warning", f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
+        return answer or "reject_once"
 
     def end(self) -> None:
-        """Finish the last line, and show nothing that moves."""
+        """Finish the line of an answer, and show nothing that moves."""
         self._activity.idle()
         if self._message:
-            print(self._streaming.flush(), flush=True)
+            print(self._safe_stream.flush(), flush=True)
             self._message = ""
 
-    def _busy(self, what: str) -> None:
-        if not self._message:  # an answer's line stays as it is
-            self._activity.busy(what)
-
-    def _say(self, message_id: str, text: str) -> None:
+    def _stream(self, message_id: str, text: str) -> None:
         self._activity.idle()
         if self._message and self._message != message_id:
-            print(f"{self._streaming.flush()}\n")
+            print(f"{self._safe_stream.flush()}\n")
         self._message = message_id
-        print(self._streaming.feed(text) if sys.stdout.isatty() else text, end="", flush=True)
-
-    def _aside(self, text: str) -> None:
-        self.end()
-        print(self._safe(text), file=sys.stderr, flush=True)
+        print(self._safe_stream.feed(text) if sys.stdout.isatty() else text, end="", flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import anyio
 
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
+from support.pictures import png
 from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, leaves, sends, watching
 from support.terminal import run_command
 
@@ -206,9 +209,8 @@ async def test_what_happens_beside_the_answer_is_a_line_each_and_trust_is_asked_
             async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
                 await person.until("end.")
                 await person.until(" tokens (")
-                assert "(4 calls before these)" in person.text
+                assert "✗ Read missing.py" in person.rows
                 assert "characters cut" in person.text
-                assert "✗ Read missing.py" not in person.rows
                 person.type(CTRL_D)
                 assert await person.ended() == 0
 
@@ -231,3 +233,46 @@ async def test_what_fails_is_said_and_a_conversation_without_a_question_is_not_k
                 assert await person.ended() == 1
                 assert person.text.startswith(f"acp-agent: {wrong}")
     assert (await run_command(tmp_path, "sessions")).out == ""
+
+
+async def test_an_image_that_is_mentioned_is_seen_by_the_model_and_what_is_none_is_a_link(tmp_path: Path) -> None:
+    picture = png(20, 10, seed=3)
+    (tmp_path / "shot.PNG").write_bytes(picture)
+    (tmp_path / "half.png").write_bytes(picture[:-20])
+    (tmp_path / "words.png").write_text("No picture.")
+    (tmp_path / "shot.txt").write_bytes(picture)
+    os.mkfifo(tmp_path / "pipe.png")
+    links = ("half.png", "words.png", "shot.txt", "pipe.png")
+    async with model_server([Reply("Seen.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, f"Is @shot.PNG, like {' '.join(f'@{name}' for name in links)}")
+                await person.until("Seen.")
+                words, image, *rest = server.calls[0].body["input"][-1]["content"]
+                assert words == {"type": "input_text", "text": "Is @shot.PNG"}
+                assert image["type"] == "input_image"
+                assert image["image_url"] == f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+                sent = " ".join(part["text"] for part in rest)
+                assert [f"[link: {name} | {(tmp_path / name).as_uri()}]" in sent for name in links] == [True] * 4
+                await leaves(person)
+
+
+async def test_prompts_keep_their_order_where_the_first_one_brings_a_file(tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(png(600, 600, seed=3))
+    (tmp_path / "large.png").write_bytes(png(2_500, 2_500, seed=3))
+    async with model_server([Reply("One."), Reply("Two."), Reply("Three.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                person.type(f"See @shot.png{ENTER}Then this.{ENTER}And @shot.png{ENTER}")
+                await person.until("Three.")
+                assert [row for row in person.rows if row.startswith("> ")][:3] == [
+                    "> See @shot.png",
+                    "> Then this.",
+                    "> And @shot.png",
+                ]
+                assert [("image_url" in str(call.body["input"][-1])) for call in server.calls] == [True, False, True]
+                person.type(f"Bye @large.png @large.png{ENTER}{CTRL_D}")
+                assert await person.ended() == 0
+                assert "> Bye @large.png @large.png" in person.rows

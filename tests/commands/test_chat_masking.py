@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from support.models import Reply, ToolCall, model_server
-from support.screens import BACK_TAB, CTRL_D, ENTER, Watcher, sends, watching
+from support.screens import CTRL_D, ENTER, Watcher, sends, watching
 
 KEY = "Zq9aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7h"
 PHRASE = "correct horse battery staple ninety nine bottles"
@@ -62,37 +62,5 @@ async def test_a_value_is_masked_in_questions_titles_and_results_before_they_are
                 await person.until("Over.")
                 assert "✗ Read missing ***" in person.rows
                 assert shown(person) == []
-                person.type(CTRL_D)
-                assert await person.ended() == 0
-
-
-async def test_a_value_of_several_rows_is_masked_in_what_a_call_would_do_and_has_done(tmp_path: Path) -> None:
-    body = "\n".join(["Ab3+xY9/" * 8] * 4)
-    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
-    script = [
-        Reply(tool_calls=[ToolCall("write", {"path": "a.pem", "content": key})]),
-        Reply(tool_calls=[ToolCall("shell", {"command": f"true && cat > b.pem <<E\n{key}E"})]),
-        Reply("Asked."),
-        Reply(tool_calls=[ToolCall("write", {"path": "c.pem", "content": key})]),
-        Reply("Over."),
-    ]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env(), columns=100) as person:
-                await person.until("context empty")
-                await sends(person, "Go.")
-                for times in (1, 2):
-                    await person.until("Allow?", times)
-                    assert "Ab3+" not in person.text
-                    assert person.text.count("-----BEGIN PRIVATE KEY-----***") == times
-                    person.type(f"y{ENTER}")
-                await person.until("Asked.")
-                person.type(BACK_TAB)
-                await person.until("· accept-edits")
-                await sends(person, "And that.")
-                await person.until("Over.")
-                assert "Ab3+" not in person.text
-                assert person.text.count("-----BEGIN PRIVATE KEY-----***") == 3
-                assert (tmp_path / "c.pem").read_text() == key
                 person.type(CTRL_D)
                 assert await person.ended() == 0

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import anyio.to_thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.commands.chat.changes import LONGEST, change_lines
-from acp_agent.commands.chat.completing import commands_for, path_begun, paths_for
-from acp_agent.commands.chat.flowing import Flow
-from acp_agent.commands.chat.history import KEPT, HistoryFile, decoded, encoded
-from acp_agent.commands.chat.mentions import LARGEST, parts_of
+from acp_agent.commands.chat.completion import PromptCompleter, PromptHistory
+from acp_agent.commands.chat.mentions import MAX_IMAGE_BYTES, prompt_parts
 from acp_agent.commands.chat.meter import Meter, meter_text
 from acp_agent.commands.safe import SafeStream, safe_for
+from acp_agent.commands.view import MAX_PATCH_LINES, patch_lines
+from acp_agent.commands.wrap import StreamWrapper
 from acp_agent.conversation.events import CallView, Diff
 from acp_agent.conversation.messages import Image, ResourceLink, Text
-from acp_agent.turn.updates import Command
 from support.pictures import png
 
 BREAKS = re.compile(" |(?<=[ab漢])漢")
@@ -30,22 +28,22 @@ BREAKS = re.compile(" |(?<=[ab漢])漢")
 WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
 
 
-def flowed(pieces: list[str], columns: int) -> list[tuple[str, str]]:
-    flow = Flow(get_cwidth)
-    rows = [row for piece in pieces for row in flow.feed(piece, columns)]
-    return [*rows, *flow.end()]
+def wrapped(pieces: list[str], columns: int) -> list[tuple[str, str]]:
+    wrapper = StreamWrapper()
+    rows = [row for piece in pieces for row in wrapper.feed(piece, columns)]
+    return [*rows, *wrapper.flush()]
 
 
 @given(text=WORDS, cuts=st.lists(st.integers(0, 200), max_size=8), columns=st.integers(10, 40))
 def test_however_a_text_arrives_the_same_lines_come_of_it(text: str, cuts: list[int], columns: int) -> None:
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[begin:end] for begin, end in pairwise(ends)]
-    assert flowed(pieces, columns) == flowed([text], columns)
+    assert wrapped(pieces, columns) == wrapped([text], columns)
 
 
 @given(text=WORDS, columns=st.integers(10, 40))
 def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(text: str, columns: int) -> None:
-    rows = flowed([text], columns)
+    rows = wrapped([text], columns)
     assert "".join(row for _, row in rows).replace(" ", "") == "".join(text.split("\n")).replace("\r", "").replace(
         " ", ""
     )
@@ -56,8 +54,8 @@ def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(tex
 @pytest.mark.parametrize("start", ["```", "|b", "# b"])
 def test_what_a_row_of_prose_begins_with_where_it_was_broken_makes_no_code_no_table_and_no_heading(start: str) -> None:
     text = f"aaaaaaaaaa {start} bb bb bb\nbb bb bb bb bb\n"
-    whole = flowed([text], 10)
-    assert flowed([*text], 10) == whole
+    whole = wrapped([text], 10)
+    assert wrapped([*text], 10) == whole
     assert {kind for kind, _ in whole} == {"text"}
     assert all(len(row) <= 10 for _, row in whole)
 
@@ -66,62 +64,38 @@ def test_chinese_and_japanese_are_broken_between_their_signs_but_not_before_thei
     None
 ):
     text = "吾輩は猫である。名前はまだ無い。「どこで」生れたかとんと見当がつかぬ。"
-    rows = [row for _, row in flowed([*text], 12)]
+    rows = [row for _, row in wrapped([*text], 12)]
     assert "".join(rows) == text
     assert len(rows) > 5
     assert all(8 <= get_cwidth(row) <= 12 for row in rows[:-1])
     assert not any(row[0] in "。」" or row[-1] == "「" for row in rows)
-    assert flowed(["한국어는 띄어쓰기를 합니다"], 12) == [("text", row) for row in ("한국어는", "띄어쓰기를", "합니다")]
-
-
-@pytest.mark.parametrize("sign", ["漢", " ", "e\u0301", "👩‍👩‍👧"], ids=["wide", "blank", "combined", "joined"])
-def test_a_line_without_an_end_costs_no_more_with_each_of_its_pieces(sign: str) -> None:
-    asked = 0
-
-    def width_of(text: str) -> int:
-        nonlocal asked
-        asked += len(text)
-        return get_cwidth(text)
-
-    flow, pieces = Flow(width_of), 1_000
-    for _ in range(pieces):
-        flow.feed(sign * 8, 80)
-    assert asked <= pieces * 250
+    assert wrapped(["한국어는 띄어쓰기를 합니다"], 12) == [
+        ("text", row) for row in ("한국어는", "띄어쓰기를", "합니다")
+    ]
 
 
 def test_code_and_tables_keep_their_lines() -> None:
     wide = "word " * 20
     text = f"{wide}\n```py\n{wide}\n```\n| {wide}|\n# A heading\n"
-    rows = flowed([text], 40)
+    rows = wrapped([text], 40)
     assert ("code", wide) in rows
     assert ("text", f"| {wide}|") in rows
     assert rows[-1] == ("heading", "# A heading")
     assert all(len(row) <= 40 for kind, row in rows[:3])
 
 
-@given(texts=st.lists(st.text(st.characters(), min_size=1)))
-def test_what_was_typed_is_read_as_it_was(texts: list[str]) -> None:
-    assert decoded(b"".join(map(encoded, texts))) == texts
-
-
-@given(data=st.binary())
-def test_a_damaged_history_is_read_as_far_as_it_goes(data: bytes) -> None:
-    assert decoded(b"\n".join([encoded("one")[:-1], data, encoded("two")]))[0] == "one"
-    assert decoded(b"\n".join([data, encoded("two")]))[-1] == "two"
-
-
-def test_the_history_is_private_and_does_not_grow_for_ever(tmp_path: Path) -> None:
-    file = HistoryFile(tmp_path)
-    for number in range(2 * KEPT + 1):
-        file.add(f"{number}")
-    path = tmp_path / "chat_history"
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert file.read() == [f"{number}" for number in range(KEPT + 1, 2 * KEPT + 1)]
-    assert len(path.read_bytes().splitlines()) == KEPT
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert [each.name for each in tmp_path.iterdir()] == ["chat_history"]
-    assert HistoryFile(tmp_path / "missing").read() == []
-    HistoryFile(tmp_path / "missing").add("Nothing happens.")
+@given(texts=st.lists(st.text(st.characters(), min_size=1), max_size=5), damage=st.binary(max_size=20))
+def test_what_was_typed_is_read_as_it_was_the_newest_first_around_damaged_lines(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], damage: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("home") / "chat_history"
+    history = PromptHistory(path)
+    for text in texts:
+        history.store_string(text)
+    with path.open("ab") as file:
+        file.write(b"{" + damage.replace(b"\n", b"") + b"\n")
+    history.store_string("last")
+    assert [*history.load_history_strings()] == ["last", *reversed(texts)]
 
 
 METERS = st.builds(
@@ -137,15 +111,15 @@ METERS = st.builds(
 
 @given(meter=METERS, columns=st.integers(1, 120))
 def test_the_meter_fits_and_says_no_less_where_there_is_more_room(meter: Meter, columns: int) -> None:
-    text = meter_text(meter, columns, len)
+    text = meter_text(meter, columns)
     assert len(text) <= columns
-    assert len(text) <= len(meter_text(meter, columns + 1, len))
+    assert len(text) <= len(meter_text(meter, columns + 1))
     assert columns < 10 or text
 
 
 def test_the_meter_says_how_full_it_is_where_it_is_compacted_what_it_cost_and_who_answers() -> None:
     meter = Meter(54_321, 200_000, 153_600, 0.412, "anthropic/claude-opus", "ask")
-    texts = [meter_text(meter, columns, len) for columns in (200, 83, 70, 50, 36, 10, 3)]
+    texts = [meter_text(meter, columns) for columns in (200, 83, 70, 50, 36, 10, 3)]
     assert texts == [
         "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
         "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
@@ -156,87 +130,67 @@ def test_the_meter_says_how_full_it_is_where_it_is_compacted_what_it_cost_and_wh
         "27%",
     ]
     for nothing in (Meter(None, 128_000, 95_000), Meter(0, 128_000, 95_000)):
-        assert meter_text(nothing, 200, len) == "context empty · no model"
+        assert meter_text(nothing, 200) == "context empty · no model"
     off = Meter(999_999, 1_048_576, None, None, "", "plan")
-    assert meter_text(off, 200, len) == "1M of 1.05M tokens (95%), no automatic compaction · no model · plan"
+    assert meter_text(off, 200) == "1M of 1.05M tokens (95%), no automatic compaction · no model · plan"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name in ("src/cart.py", "src/Card.py", "src/my notes.txt", "build/out.o", ".hidden"):
+    for name in ("src/cart.py", "src/Card.py", "src/my notes.txt", "src/bad\x1b[31m.txt", "build/out.o", ".hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / ".gitignore").write_text("build/\n")
     return tmp_path
 
 
-async def offered(before: str, project: Path, *, asked: bool = False) -> list[str]:
-    """What the line would be."""
-    begun = path_begun(before, asked=asked)
-    if begun is None:
-        return []
-    candidates = await anyio.to_thread.run_sync(partial(paths_for, begun, project))
-    return [before[: len(before) - candidate.length] + candidate.text for candidate in candidates]
-
-
-async def test_paths_are_offered_as_far_as_git_does_not_ignore_them(project: Path) -> None:
-    assert await offered("see @", project) == ["see @src/"]
-    assert await offered("@src/ca", project) == ["@src/Card.py", "@src/cart.py"]
-    assert await offered("@src/Ca", project) == ["@src/Card.py"]
-    assert await offered("@src/my", project) == ['@"src/my notes.txt"']
-    assert await offered('@"src/my n', project) == ['@"src/my notes.txt"']
-    assert await offered("@src/cart.py and @src/my", project) == ['@src/cart.py and @"src/my notes.txt"']
-    assert await offered('@"src/my notes.txt" or @.h', project) == ['@"src/my notes.txt" or @.hidden']
-    assert await offered("@src my", project) == await offered("@src/my n", project) == []
-    assert await offered("mend @.hidden src/car", project, asked=True) == [
-        "mend @.hidden src/Card.py",
-        "mend @.hidden src/cart.py",
-    ]
-    assert await offered("@.h", project) == ["@.hidden"]
-    assert await offered("@missing/", project) == []
-    assert await offered("me@src/ca", project) == []
-    assert await offered("open src/car", project) == []
-    assert await offered("open src/car", project, asked=True) == ["open src/Card.py", "open src/cart.py"]
-    (project / "src" / "bad\x1b[31m.txt").touch()
-    assert await offered("@src/bad", project) == []
-
-
-def test_commands_are_offered_with_what_may_follow_them() -> None:
-    known = [
-        Command("compact", "Make it short", "instructions"),
-        Command("context", "What fills it"),
-        Command("pr", ""),
-    ]
-    assert [each.shown for each in commands_for("/com", known)] == ["/compact [instructions]"]
-    assert [each.text for each in commands_for("/", known)] == ["/compact", "/context", "/pr"]
-    assert [each.text for each in commands_for("/text", known)] == ["/context"]
-    assert commands_for("/compact keep", known) == commands_for("a /com", known) == []
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("see @", ["see @src/"]),
+        ("@src/ca", ["@src/Card.py", "@src/cart.py"]),
+        ("@src/Ca", ["@src/Card.py"]),
+        ("@src/my", ['@"src/my notes.txt"']),
+        ('@"src/my n', ['@"src/my notes.txt"']),
+        ("@src/cart.py and @src/my", ['@src/cart.py and @"src/my notes.txt"']),
+        ("@src/bad", []),
+        ("@src my", []),
+        ("@missing/", []),
+        ("me@src/ca", []),
+        ("open src/car", []),
+    ],
+)
+async def test_a_mention_is_completed_from_what_git_does_not_ignore(
+    project: Path, typed: str, offered: list[str]
+) -> None:
+    found = PromptCompleter(project).get_completions_async(Document(typed), CompleteEvent(text_inserted=True))
+    assert [typed[: len(typed) + each.start_position] + each.text async for each in found] == offered
 
 
 def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> None:
-    parts = parts_of('Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py', project)
+    parts = prompt_parts('Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py', project)
     cart = ResourceLink((project / "src" / "cart.py").as_uri(), "cart.py")
     notes = ResourceLink((project / "src" / "my notes.txt").as_uri(), "my notes.txt")
     rest = Text(" and @nothing or me@src/cart.py")
     assert parts == (Text("Compare "), cart, Text(", with "), notes, rest)
-    assert parts_of("@src/cart.py", project) == (cart,)
+    assert prompt_parts("@src/cart.py", project) == (cart,)
 
 
 def test_an_image_is_sent_itself_as_far_as_it_is_not_too_large(tmp_path: Path) -> None:
     small, large = png(20, 10, seed=3), png(2_600, 2_600, seed=3)
-    assert len(large) > LARGEST
+    assert len(large) > MAX_IMAGE_BYTES
     (tmp_path / "small.png").write_bytes(small)
     (tmp_path / "large.png").write_bytes(large)
     (tmp_path / "padded.png").write_bytes(small)
     with (tmp_path / "padded.png").open("ab") as file:
-        file.truncate(LARGEST)
-    parts = parts_of("@small.png @large.png @padded.png", tmp_path)
+        file.truncate(MAX_IMAGE_BYTES)
+    parts = prompt_parts("@small.png @large.png @padded.png", tmp_path)
     assert [type(part) for part in parts if not isinstance(part, Text)] == [Image, ResourceLink, Image]
 
 
 @given(text=st.text(st.sampled_from('@."/~ \nsrcat\x00')))
 def test_no_word_is_lost_by_mentions(text: str) -> None:
-    parts = parts_of(text, Path("/nowhere-at-all"))
+    parts = prompt_parts(text, Path("/nowhere-at-all"))
     kept = [part.text for part in parts if isinstance(part, Text)]
     assert len(kept) < len(parts) or "".join(kept) == text
 
@@ -244,17 +198,17 @@ def test_no_word_is_lost_by_mentions(text: str) -> None:
 def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> None:
     long = "".join(f"{number}\n" for number in range(500))
     diffs = (Diff("/p/a.py", "one\ntwo\n", "one\nzwei\n"), Diff("/q/b.py", None, long))
-    lines = change_lines(CallView("Edit", diffs=diffs), "/p", safe_for({}))
-    assert lines[:5] == [
-        ("file", "a.py"),
-        ("place", "@@ -1,2 +1,2 @@"),
-        ("same", " one"),
-        ("removed", "-two"),
-        ("added", "+zwei"),
+    lines = patch_lines(CallView("Edit", diffs=diffs), "/p/", safe_for({}))
+    assert [tuple(line[0]) for line in lines[:5]] == [
+        ("file", "  a.py"),
+        ("place", "  @@ -1,2 +1,2 @@"),
+        ("", "   one"),
+        ("removed", "  -two"),
+        ("added", "  +zwei"),
     ]
-    assert lines[5] == ("file", "/q/b.py")
-    assert len(lines) == 5 + 1 + LONGEST + 1
-    assert lines[-1] == ("same", "(and 441 lines more)")
+    assert [text for [(_, text)] in lines[5:7]] == ["  /q/b.py", "  @@ -0,0 +1,500 @@"]
+    assert len(lines) == 5 + 1 + MAX_PATCH_LINES + 1
+    assert [*lines[-1]] == [("dim", "  (and 441 lines more)")]
 
 
 @given(text=st.text(st.characters() | st.sampled_from("\x1b[]31m;\x07\x9b\x9d\u202e")))
@@ -288,8 +242,8 @@ def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
 
 def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAb3+/9==\n-----END PRIVATE KEY-----\n"
-    lines = change_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), "/p", safe_for({}))
-    assert [text for kind, text in lines if kind == "added"] == [
-        "+-----BEGIN PRIVATE KEY-----***",
-        "+-----END PRIVATE KEY-----",
+    lines = patch_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), "/p/", safe_for({}))
+    assert [text for [(style, text)] in lines if style == "added"] == [
+        "  +-----BEGIN PRIVATE KEY-----***",
+        "  +-----END PRIVATE KEY-----",
     ]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from support.compactions import asked_last, messages
+from support.compactions import messages
 from support.models import Reply, ToolCall, model_server
 from support.processes import outlive, processes
-from support.screens import CTRL_C, CTRL_D, CTRL_Z, UP, Watcher, leaves, sends, watching
+from support.screens import CTRL_C, CTRL_D, Watcher, leaves, sends, watching
 from support.terminal import run_command
 from support.waiting import read_pipe, write_pipe
 
@@ -50,7 +49,7 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
             ):
                 assert sequence not in person.raw, sequence
             assert "red" in person.text
-            assert "ALLOWED" in person.rows[person.rows.index(next(row for row in person.rows if "Look:" in row)) + 1]
+            assert "overALLOWED" in person.text
             assert "The user" in str(messages(server.calls[2].body)[-1])
 
 
@@ -68,7 +67,7 @@ async def test_a_signal_or_a_closed_terminal_saves_and_leaves_the_terminal_as_it
                 await sends(person, "Say it.")
                 await person.until("Some words")
                 if sent is None:
-                    assert await person.closes() == 128 + signal.SIGHUP
+                    assert await person.closes() in (1, 128 + signal.SIGHUP)  # which of both is seen first
                 else:
                     person.send_signal(sent)
                     assert await person.ended() == 128 + sent
@@ -141,85 +140,6 @@ async def insists(person: Watcher) -> None:
         await anyio.sleep(0.02)
 
 
-@pytest.mark.parametrize("typed", [CTRL_D, f"Hello?\n{CTRL_D}"], ids=["ctrl-d", "a prompt and ctrl-d"])
-async def test_what_was_typed_before_the_editor_was_there_is_not_lost(tmp_path: Path, typed: str) -> None:
-    async with model_server([Reply("Yes.")], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                assert person.echoes  # the terminal still makes lines of what is typed
-                person.type(typed)
-                assert await person.ended() == 0
-                assert person.echoes
-                assert ("> Hello?" in person.rows) == ("Hello?" in typed)
-
-
-@pytest.mark.parametrize("term", ["dumb", ""])
-async def test_a_terminal_that_cannot_move_its_cursor_has_lines_alone(tmp_path: Path, term: str) -> None:
-    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Ran it."), Reply("Two.")]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env={**server.env(), "TERM": term}) as person:
-                await person.until_so(lambda: person.bottom == ">")
-                person.type("Run it.\n")
-                await person.until("Allow?")
-                person.type("y\n")
-                await person.until("Ran it.\n>")
-                assert (tmp_path / "ran").exists()
-                person.type(CTRL_C)
-                await person.until("Once more ctrl-c")
-                person.type("Two?\n")
-                await person.until("Two.\n>")
-                person.type(CTRL_D)
-                assert await person.ended() == 0
-            assert b"\x1b" not in person.raw
-            assert person.text.count("Run it.") == 1
-            assert "  Allow? y" in person.rows
-
-
-async def test_such_a_terminal_edits_and_shows_the_line_itself(tmp_path: Path) -> None:
-    script = [Reply("Good morning."), Reply("Hello."), Reply(["So ", *["on "] * 5_000], delay=0.01), Reply("Last.")]
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env={**server.env(), "TERM": "dumb"}) as person:
-                person.type("Early.\n")  # before anything of ours runs
-                await person.until("Good morning.\n>")
-                assert person.text.count("Early.") == 1
-                person.type("gone\x15Hello wrld\x7f\x7fX\n")
-                await person.until("Hello.\n>")
-                assert "> Hello wrX" in person.rows
-                person.type(f"half{CTRL_C}")
-                await person.until("> half^C\n>")
-                person.type(f"half{CTRL_Z}")  # the shell would have it now, if there were one
-                await person.until("> half^Z>")
-                person.type("Say it.\n")
-                await server.wait_calls(3)
-                person.type(CTRL_C)
-                await person.until("Cancelled.\n>")
-                person.type(f"In two {CTRL_D}parts.\n")
-                await person.until("Last.\n>")
-                assert [asked_last(call.body) for call in server.calls] == [
-                    "Early.",
-                    "Hello wrX",
-                    "Say it.",
-                    "In two parts.",
-                ]
-                person.type(CTRL_C)
-                await person.until("Once more ctrl-c")
-                person.type(CTRL_C)
-                assert await person.ended() == 0
-                assert person.echoes
-            async with watching(tmp_path, "chat", "--follow", env={**server.env(), "TERM": "dumb"}) as person:
-                await person.until("Last.")
-                await person.until_so(lambda: person.bottom == ">")
-                assert await person.closes() == 128 + signal.SIGHUP
-            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
-                await person.until(" tokens (")
-                person.type(UP)
-                await person.until("> In two parts.", 2)  # what was typed there is known here
-                person.type(CTRL_C + CTRL_D)
-                assert await person.ended() == 0
-
-
 async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:
     (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
     read = ToolCall("read", {"path": "cart.py"})
@@ -242,36 +162,22 @@ async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: P
         assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
 
 
-MISPLACED: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "folder": Path.mkdir,
-    "device": lambda path: path.symlink_to("/dev/tty"),
-    "forbidden": lambda path: path.write_text('"Before."\n') and path.chmod(0),
-}
-
-
-@pytest.mark.parametrize("kind", MISPLACED)
-async def test_where_what_is_typed_cannot_be_kept_that_is_said_and_the_conversation_goes_on(
-    tmp_path: Path, kind: str
-) -> None:
-    if kind == "forbidden" and os.geteuid() == 0:
-        pytest.skip("root may read everything")
-    (tmp_path / "state").mkdir(mode=0o700)
-    MISPLACED[kind](tmp_path / "state" / "chat_history")
-    async with model_server([Reply("Here.")], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env(), columns=200) as person:
-                await person.until(READY)
-                assert "What you type is not kept" in person.text
-                assert str(tmp_path / "state" / "chat_history") in person.text.replace("\n", "")
-                person.type(UP)
-                await sends(person, "Are you there?")
-                await person.until("Here.")
-                await leaves(person)
-
-
-async def test_without_a_terminal_the_way_to_ask_is_said(tmp_path: Path) -> None:
+async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(tmp_path: Path) -> None:
     ran = await run_command(tmp_path, "chat")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("acp-agent: A conversation needs a terminal")
     assert '`acp-agent run "…"`' in ran.err
+    async with watching(tmp_path, "chat", env={"TERM": "dumb"}) as person:
+        with anyio.fail_after(50):
+            assert await person.ended() == 1
+        assert "A conversation needs a terminal" in person.text
+
+
+async def test_a_prompt_that_was_typed_before_the_editor_was_there_is_not_lost(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                assert person.echoes  # the terminal still makes lines of what is typed
+                person.type("Hello?\n")
+                await person.until("Yes.")
+                await leaves(person)

@@ -1,8 +1,4 @@
-"""`@path` in what is typed, as an editor sends it: an image itself behind its name, anything else as a link, which the
-model reads where it wants to.
-
-What names no file stays as it was typed; an MCP server's resource may be meant by it.
-"""
+"""`@path` in a prompt, as an editor sends it: an image as itself, anything else as a link for the model to read."""
 
 from __future__ import annotations
 
@@ -16,32 +12,33 @@ from acp_agent.llm.image_files import is_whole, type_of
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.regular import read_regular
 
-MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"]+))')
-LARGEST = 20_000_000
-"""Bytes of an image that is sent."""
-_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+MAX_IMAGE_BYTES = 20_000_000
+
+_MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"]+))')
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _PUNCTUATION = ".,;:!?)]}'"
 
 
-def parts_of(text: str, cwd: Path) -> tuple[UserPart, ...]:
-    """A prompt with its mentions as parts of their own.
+def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
+    """Return a prompt with its mentions as parts of their own. Reads files; call it in a worker thread.
+
+    What names no file stays as it was typed: an MCP server's resource may be meant.
 
     :param cwd: absolute path that others are relative to.
     """
     parts: list[UserPart] = []
     done = 0
-    for found in MENTION.finditer(text):
+    for found in _MENTION.finditer(text):
         name = found["quoted"] or found["plain"]
-        end = found.end()
         path = _existing(name, cwd)
         if path is None and found["plain"]:
-            shorter = name.rstrip(_PUNCTUATION)
-            end -= len(name) - len(shorter)
-            path = _existing(shorter, cwd)
+            name = name.rstrip(_PUNCTUATION)
+            path = _existing(name, cwd)
         if path is None:
             continue
+        end = found.end() if found["quoted"] else found.start() + 1 + len(name)
         image = _image(path)
-        before = end if image else found.start()
+        before = end if image else found.start()  # an image stands behind its name, a link in its place
         if before > done:
             parts.append(Text(text[done:before]))
         parts.append(image or ResourceLink(path.as_uri(), path.name or str(path)))
@@ -52,11 +49,9 @@ def parts_of(text: str, cwd: Path) -> tuple[UserPart, ...]:
 
 
 def _image(path: Path) -> Image | None:
-    """The image in a file; None where the model has to look for itself what it is, or why it cannot be shown."""
-    if path.suffix.lower() not in _SUFFIXES:
-        return None
+    """Return the image in a file; None where there is none that a model can be sent."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.suffix.lower() not in _IMAGE_SUFFIXES or path.stat().st_size > MAX_IMAGE_BYTES:
             return None
         content = read_regular(path)
     except OSError:
@@ -68,12 +63,10 @@ def _image(path: Path) -> Image | None:
 
 
 def _existing(name: str, cwd: Path) -> Path | None:
-    """The absolute path that is named, if there is something."""
-    if not name:
-        return None
+    """Return the absolute path that is named, if there is something."""
     try:
         path = Path(os.path.normpath(cwd / Path(name).expanduser()))
         path.as_uri().encode()
-        return path if os.path.lexists(path) else None
+        return path if name and os.path.lexists(path) else None
     except (OSError, RuntimeError, ValueError):  # no home, a name that is too long, or one that is no text
         return None

@@ -1,15 +1,19 @@
-"""The line below what is typed: how full the context is, what it has cost, who answers, and what may run unasked."""
+"""`Meter`: how full the context is, what it has cost, who answers, and what may run unasked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+
+from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.frozen import frozen
 
 
 @frozen
 class Meter:
-    """:ivar used: tokens of the context; None where nobody has counted yet, and 0 where there was nothing to count.
+    """What the last row of a conversation shows.
+
+    :ivar used: tokens of the context; None where nobody has counted yet, and 0 where there was nothing to count.
     :ivar window: of the model, in tokens.
     :ivar threshold: tokens from which on it is compacted by itself; None where it is not.
     :ivar cost: US dollars so far; None where that is not known.
@@ -24,49 +28,39 @@ class Meter:
     mode: str = ""
 
 
-def meter_text(meter: Meter, columns: int, width_of: Callable[[str], int]) -> str:
-    """As much of it as there is room for; what is left out first is known best.
-
-    :param width_of: columns that a text takes.
-    """
-    for text in _forms(meter):
-        if width_of(text) <= columns:
-            return text
-    return ""
+def meter_text(meter: Meter, columns: int) -> str:
+    """Return the longest form of a meter that fits."""
+    return next((text for text in _forms(meter) if get_cwidth(text) <= columns), "")
 
 
 def _forms(meter: Meter) -> Iterator[str]:
-    """From the longest to the shortest."""
+    """Yield the forms from the longest to the shortest: what is left out first is known best."""
     model = meter.model or "no model"
-    short = model.rpartition("/")[2]
+    name = model.rpartition("/")[2]
     cost = "" if meter.cost is None else f"${meter.cost:.2f}"
-    full, brief, share = _filling(meter)
-    yield _joined(full, cost, model, meter.mode)
-    yield _joined(full, cost, short, meter.mode)
-    yield _joined(brief, cost, short, meter.mode)
-    yield _joined(brief, short, meter.mode)
-    yield _joined(brief, meter.mode)
-    yield _joined(share, meter.mode)
-    yield share
-
-
-def _filling(meter: Meter) -> tuple[str, str, str]:
-    if not meter.used or meter.window <= 0:
-        return "context empty", "context empty", "empty"
-    share = f"{meter.used / meter.window:.0%}"
-    brief = f"{_short(meter.used)} of {_short(meter.window)} tokens ({share})"
-    compacts = "no automatic compaction" if meter.threshold is None else f"compacts at {_short(meter.threshold)}"
-    return f"{brief}, {compacts}", brief, share
+    if meter.used and meter.window > 0:
+        share = f"{meter.used / meter.window:.0%}"
+        brief = f"{_short(meter.used)} of {_short(meter.window)} tokens ({share})"
+        compacts = "no automatic compaction" if meter.threshold is None else f"compacts at {_short(meter.threshold)}"
+        full = f"{brief}, {compacts}"
+    else:
+        full = brief = "context empty"
+        share = "empty"
+    for parts in (
+        (full, cost, model, meter.mode),
+        (full, cost, name, meter.mode),
+        (brief, cost, name, meter.mode),
+        (brief, name, meter.mode),
+        (brief, meter.mode),
+        (share, meter.mode),
+        (share,),
+    ):
+        yield " · ".join(filter(None, parts))
 
 
 def _short(tokens: int) -> str:
-    """With three digits: `950`, `12.3k`, `128k`, `1.05M`."""
-    unit, suffix = (1_000_000, "M") if tokens >= 999_500 else (1_000, "k")
-    if tokens < unit and suffix == "k":
+    """Return three digits: `950`, `12.3k`, `128k`, `1.05M`."""
+    if tokens < 1_000:
         return str(tokens)
-    amount = tokens / unit
+    amount, suffix = (tokens / 1_000_000, "M") if tokens >= 999_500 else (tokens / 1_000, "k")
     return f"{amount:.0f}{suffix}" if amount >= 99.95 else f"{amount:.3g}{suffix}"
-
-
-def _joined(*parts: str) -> str:
-    return " · ".join(part for part in parts if part)
