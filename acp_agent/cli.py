@@ -208,7 +208,7 @@ def build_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--offline", action="store_true", help="ask no model")
     doctor.add_argument("--json", action="store_true", help="print it as JSON")
 
-    demo = commands.add_parser("demo", help="show the agent at work on a scratch repository")
+    demo = commands.add_parser("demo", help="show the agent at work on a scratch project")
     demo.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
     return parser
 

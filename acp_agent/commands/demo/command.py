@@ -1,7 +1,4 @@
-"""`acp-agent demo`: which model plays, the frame around the story, and the exit status.
-
-Everything that it starts and makes is gone when it ends, however it ends.
-"""
+"""`acp-agent demo`: which model plays, the frame around the story, and the exit status."""
 
 from __future__ import annotations
 
@@ -16,14 +13,11 @@ import anyio.abc
 
 from acp_agent import __version__
 from acp_agent.app import model_access
-from acp_agent.commands.demo.agent import started
-from acp_agent.commands.demo.editor import Editor
-from acp_agent.commands.demo.scratch import Scratch, scratch
-from acp_agent.commands.demo.screen import INDENT, Screen
-from acp_agent.commands.demo.story import Story
-from acp_agent.commands.demo.verdict import checks, report
-from acp_agent.commands.demo.view import View
+from acp_agent.commands.demo.client import DemoClient, Observed, start_agent
+from acp_agent.commands.demo.scratch import Scratch, run_tests, scratch
+from acp_agent.commands.demo.story import Facts, Story, checks, report
 from acp_agent.commands.terminal import StopSignal
+from acp_agent.commands.view import Printer, View
 from acp_agent.config import load_settings
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.settings import MODEL_NAME_FORM, is_model_name
@@ -34,7 +28,7 @@ SCRIPTED = "No model is configured, so a script plays the model; files, tools, t
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Show the agent at work.
+    """Show the agent at work. What it starts and makes is gone when it ends, however it ends.
 
     :param arguments: `model` is `provider/model`, or None for the configured one, or the script where there is none.
     :returns: 0; 1 where it failed or, with the script, did not happen as promised; see `StopSignal` for ctrl-c.
@@ -42,32 +36,31 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     began = time.monotonic()
     model = await _model(arguments.model, os.environ)
-    screen = Screen()
     status: int | None = None
     stop = StopSignal()
     failure: Exception | None = None
     with scratch() as made:
+        view = View(Printer(), made.project, os.environ)
         made.configure(os.environ, model)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop.cancels, tasks.cancel_scope)
             try:
-                status = await _play(made, screen, tasks, model)
+                status = await _play(made, view, tasks, model)
             except (AgentError, BrokenPipeError) as error:
                 failure = error  # not through the task group, which would wrap it
             tasks.cancel_scope.cancel()
-    screen.line()
     if failure is not None:
         raise failure
     if status is None:
-        screen.line("Interrupted. The agent was ended and the scratch repository deleted.")
+        view.line("", "Interrupted. The agent was ended and the scratch project deleted.")
         return stop.status
     seconds = time.monotonic() - began
-    screen.line(f"{INDENT}The scratch repository {made.repository} is deleted. That took {seconds:.0f} s.", "dim")
+    view.line("dim", f"The scratch project {made.project} is deleted. That took {seconds:.0f} s.")
     return status
 
 
 async def _model(asked: str | None, env: Mapping[str, str]) -> str | None:
-    """The model to play with; None for the script.
+    """Return the model to play with; None for the script.
 
     :raises ConfigError: the name is none, or the user's configuration cannot be read.
     """
@@ -83,15 +76,14 @@ async def _model(asked: str | None, env: Mapping[str, str]) -> str | None:
     return None if found is not None and settings.model is None and found.startswith("ollama/") else found
 
 
-async def _play(made: Scratch, screen: Screen, tasks: anyio.abc.TaskGroup, model: str | None) -> int:
-    before = made.run_tests()
-    screen.line(f"acp-agent {__version__}, a demo: this terminal is the editor, the agent its subprocess.", "bold")
-    screen.line(f"The model is {model}." if model else SCRIPTED)
-    screen.line()
-    screen.line(f"{INDENT}Repository  {made.repository}, a timesheet program: {before}")
-    view = View(screen, made.repository)
-    editor = Editor(made.repository, view)
+async def _play(made: Scratch, view: View, tasks: anyio.abc.TaskGroup, model: str | None) -> int:
+    before = run_tests(made.project)
+    view.line("heading", f"acp-agent {__version__}, a demo: this terminal is the editor, the agent its subprocess.")
+    view.line("", f"The model is {model}." if model else SCRIPTED)
+    view.line("", f"Project     {made.project}, a timesheet program: {before}")
+    observed, facts = Observed(), Facts(before)
+    client = DemoClient(view, made.project, observed)
     env = made.environment(os.environ, model)
-    story = Story(made, screen, view, editor, partial(started, tasks, made, env, editor.router()))
-    facts = await story.tell(before)
-    return report(screen, checks(facts, editor), strict=model is None)
+    start = partial(start_agent, tasks, client, env, made.stderr_file)
+    await Story(made.project, view, observed, start).play(facts)
+    return report(view, [*checks(facts, observed)], strict=model is None)

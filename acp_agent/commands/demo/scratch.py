@@ -1,7 +1,4 @@
-"""A folder that the demo may do anything with: the repository with its program, the agent's home, and a `python3`.
-
-Owns making it, running the program's tests from outside of the agent, and removing it. Knows no protocol.
-"""
+"""A folder that the demo may do anything with: a project with a program, the agent's home, and a `python3`."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from acp_agent.commands.demo import program
+from acp_agent.commands.demo.program import FILES, NAME
 from acp_agent.config import home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
@@ -25,7 +22,6 @@ from acp_agent.frozen import frozen
 
 SCRIPT = Path(__file__).with_name("script.yaml")
 SCRIPTED_MODEL = "demo/script"
-COMMAND_SECONDS = 60.0
 
 
 @frozen
@@ -51,9 +47,9 @@ class Scratch:
     root: Path
 
     @property
-    def repository(self) -> Path:
+    def project(self) -> Path:
         """Where the program is, the session's working directory."""
-        return self.root / program.NAME
+        return self.root / NAME
 
     @property
     def stderr_file(self) -> Path:
@@ -61,12 +57,12 @@ class Scratch:
         return self.root / "stderr.txt"
 
     def environment(self, env: Mapping[str, str], model: str | None) -> dict[str, str]:
-        """What the agent is started with: the user's environment, with a home and a `python3` of its own.
+        """Return what the agent is started with: the user's environment, with a home and a `python3` of its own.
 
         :param env: the user's environment variables.
         :param model: `provider/model`; None for the script.
         """
-        kept = {name: value for name, value in _without_git(env).items() if name != WINDOW_VARIABLE or model}
+        kept = {name: value for name, value in env.items() if name != WINDOW_VARIABLE or model}
         return kept | {
             HOME_VARIABLE: str(self.root / "home"),
             MODEL_VARIABLE: model or SCRIPTED_MODEL,
@@ -80,48 +76,41 @@ class Scratch:
         """
         home = self.root / "home"
         home.mkdir(mode=0o700)
-        if model is None:
-            provider = {"kind": "scripted", "script": str(SCRIPT)}
-            text = json.dumps({"providers": {SCRIPTED_MODEL.partition("/")[0]: provider}})  # JSON is YAML
-        else:
-            users = home_dir(env) / CONFIG_FILE
-            try:
+        users = home_dir(env) / CONFIG_FILE
+        try:
+            if model is None:
+                provider = {"kind": "scripted", "script": str(SCRIPT)}
+                text = json.dumps({"providers": {SCRIPTED_MODEL.partition("/")[0]: provider}})  # JSON is YAML
+            else:
                 text = users.read_text("utf-8") if users.exists() else ""
-            except OSError as error:
-                raise AgentError(f"{users} cannot be read: {error.strerror or error}.") from error
+        except OSError as error:
+            raise AgentError(f"{users} cannot be read: {error.strerror or error}.") from error
         (home / CONFIG_FILE).write_text(text, "utf-8")
-
-    def run_tests(self) -> TestRun:
-        """Run the program's tests.
-
-        :raises AgentError: they did not run.
-        """
-        done = _run([sys.executable, "-B", "-m", "unittest"], self.repository)
-        found = re.search(r"^Ran (\d+) tests?", done.stderr, re.MULTILINE)
-        if found is None:
-            raise AgentError(f"The tests in {self.repository} did not run: {_last_line(done.stderr)}")
-        return TestRun(int(found[1]), sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr))))
 
 
 @contextmanager
 def scratch() -> Generator[Scratch]:
     """Make the folder, and remove it with everything in it in the end.
 
-    :raises AgentError: there is no git, or no room.
+    :raises OSError: there is no room.
     """
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="acp-agent-demo-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise AgentError(
-            f"No scratch folder can be made: {error}. Set TMPDIR to a folder that you can write to."
-        ) from error
-    with folder as path:
+    with tempfile.TemporaryDirectory(prefix="acp-agent-demo-", ignore_cleanup_errors=True) as path:
         made = Scratch(Path(path).resolve())
-        try:
-            _fill(made)
-        except OSError as error:
-            raise AgentError(f"The scratch folder {made.root} cannot be filled: {error}.") from error
+        _fill(made)
         yield made
+
+
+def run_tests(project: Path) -> TestRun:
+    """Run the program's tests.
+
+    :raises AgentError: they did not run.
+    """
+    command = [sys.executable, "-B", "-m", "unittest"]
+    done = subprocess.run(command, cwd=project, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    found = re.search(r"^Ran (\d+) tests?", done.stderr, re.MULTILINE)
+    if found is None:
+        raise AgentError(f"The tests in {project} did not run: {done.stderr.strip()}")
+    return TestRun(int(found[1]), sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr))))
 
 
 def _fill(made: Scratch) -> None:
@@ -130,48 +119,6 @@ def _fill(made: Scratch) -> None:
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -B "$@"\n')
     python.chmod(0o700)
-    made.repository.mkdir()
-    for name, text in program.FILES.items():
-        (made.repository / name).write_text(text, "utf-8")
-    _git(made, "init", "--quiet", "--initial-branch=main")
-    _git(made, "config", "user.name", "acp-agent demo")
-    _git(made, "config", "user.email", "demo@example.org")
-    _git(made, "add", "--all")
-    _git(made, "commit", "--quiet", "--message", "A timesheet")
-
-
-def _git(made: Scratch, *arguments: str) -> None:
-    try:
-        done = _run(["git", *arguments], made.repository)
-    except FileNotFoundError as error:
-        raise AgentError("The demo makes a git repository, but there is no git on the PATH. Install it.") from error
-    if done.returncode:
-        raise AgentError(f"git {arguments[0]} failed in {made.repository}: {_last_line(done.stderr)}")
-
-
-def _run(argv: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    # The user's own settings of git (signing, hooks, templates) are none of this repository's business.
-    env = _without_git(os.environ) | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    try:
-        return subprocess.run(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise AgentError(f"`{shlex.join(argv)}` did not end within {COMMAND_SECONDS:.0f} s.") from error
-
-
-def _without_git(env: Mapping[str, str]) -> dict[str, str]:
-    """Without the variables that would lead git to another repository."""
-    return {name: value for name, value in env.items() if not name.startswith("GIT_")}
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing.")
+    made.project.mkdir()
+    for name, text in FILES.items():
+        (made.project / name).write_text(text, "utf-8")

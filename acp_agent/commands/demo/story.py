@@ -1,27 +1,26 @@
-"""What happens in the demo, from the first prompt to the last, and what was measured on the way.
-
-Knows the agent and the editor by what they offer; neither processes nor the wire. What to think of it is `verdict`'s.
-"""
+"""What happens in `acp-agent demo`, from the first prompt to the last, and whether it was as promised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 import anyio.to_thread
 
-from acp_agent.commands.demo.agent import AgentProcess
-from acp_agent.commands.demo.editor import Editor
-from acp_agent.commands.demo.scratch import Scratch, TestRun
-from acp_agent.commands.demo.screen import INDENT, Screen
-from acp_agent.commands.demo.view import View
+from acp_agent.commands.demo.client import Agent, Observed, objects
+from acp_agent.commands.demo.scratch import TestRun, run_tests
+from acp_agent.commands.view import View
 from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
+from acp_agent.protocol.v1 import methods
 
 TASK = "The tests of this project fail. Find out why, mend it, and show me that they pass."
 LATER = "Good. Later, when I say so, I also want a test for a night shift with a break."
 COMPACT = "/compact keep the test that I still want"
 NOW = "Now the test that I asked for."
+METER_CELLS = 40
 
 
 @dataclass(slots=True)
@@ -30,7 +29,6 @@ class Facts:
 
     :ivar before: the tests before the agent did anything; `mended` after the first prompt, `after` at the end.
     :ivar full: tokens in the context before the compaction; `short` after it, `resumed` at the end.
-    :ivar stops: the stop reason of each prompt.
     :ivar listed: whether the new agent listed the session.
     """
 
@@ -40,103 +38,129 @@ class Facts:
     full: int = 0
     short: int = 0
     resumed: int = 0
-    stops: list[str] = field(default_factory=list[str])
     listed: bool = False
 
 
 class Story:
-    """Tells it.
+    """Plays it with agents that are started one after the other.
 
+    :param project: the scratch project.
     :param start: starts an agent, which ends with the block.
     """
 
     def __init__(
         self,
-        scratch: Scratch,
-        screen: Screen,
+        project: Path,
         view: View,
-        editor: Editor,
-        start: Callable[[], AbstractAsyncContextManager[AgentProcess]],
+        observed: Observed,
+        start: Callable[[], AbstractAsyncContextManager[Agent]],
     ) -> None:
-        self._scratch = scratch
-        self._screen = screen
+        self._project = project
         self._view = view
-        self._editor = editor
+        self._observed = observed
         self._start = start
 
-    async def tell(self, before: TestRun) -> Facts:
-        """Play all of it.
+    async def play(self, facts: Facts) -> None:
+        """Play it, and note what was measured.
 
-        :param before: what the tests say at the beginning.
-        :raises AgentError: the agent failed.
+        :raises AgentError: an agent failed.
         """
-        facts = Facts(before)
+        view, folder = self._view, str(self._project)
         async with self._start() as agent:
-            session_id = await self._open(agent)
-            await self._work(agent, session_id, facts)
-            await self._compact(agent, session_id, facts)
-            self._screen.heading("Kill, start again, resume")
+            about = await agent.initialize()
+            version = about.get("protocolVersion")
+            view.line("", f"Agent       process {agent.pid}, ACP {version} over its stdin and stdout")
+            session = await agent.request(methods.SESSION_NEW, cwd=folder, mcpServers=[])
+            session_id = str(session.get("sessionId"))
+            view.line("", f"Session     {session_id}")
+
+            self._heading("A failing test")
+            await self._prompt(agent, session_id, TASK)
+            facts.mended = await anyio.to_thread.run_sync(run_tests, self._project)
+            await self._prompt(agent, session_id, LATER)
+
+            self._heading("Compaction")
+            facts.full = self._meter("Before")
+            await self._prompt(agent, session_id, COMPACT)
+            facts.short = self._meter("After")
+
+            self._heading("Kill, start again, resume")
             await agent.kill()
-            self._screen.line(
-                f"{INDENT}Killed the agent, process {agent.pid}, with SIGKILL: what it had in memory is lost."
-            )
+            view.line("", f"Killed the agent, process {agent.pid}, with SIGKILL: what it had in memory is lost.")
         async with self._start() as agent:
-            await self._resume(agent, session_id, facts)
-        return facts
+            await agent.initialize()
+            listed = objects((await agent.request(methods.SESSION_LIST, cwd=folder)).get("sessions"))
+            facts.listed = any(each.get("sessionId") == session_id for each in listed)
+            view.line("", f"Started another one, process {agent.pid}. It lists the sessions of this folder:")
+            view.lines([("dim", f"  {each.get('sessionId')}  {each.get('title')}")] for each in listed)
+            await agent.request(methods.SESSION_RESUME, sessionId=session_id, cwd=folder, mcpServers=[])
+            view.line("", "Resumed it. What “the test” is stands in what the compaction kept.")
+            await self._prompt(agent, session_id, NOW)
+            facts.resumed = self._meter("Context")
+            facts.after = await anyio.to_thread.run_sync(run_tests, self._project)
 
-    async def _open(self, agent: AgentProcess) -> str:
-        answer = await agent.initialize()
-        info = answer.agent_info
-        name = f"{info.name} {info.version}" if info else "agent"
-        self._screen.line(
-            f"{INDENT}Agent       {name}, process {agent.pid}, ACP {answer.protocol_version} over its stdin and stdout"
-        )
-        session_id = await agent.new_session(self._scratch.repository)
-        self._screen.line(f"{INDENT}Session     {session_id}")
-        return session_id
+    def _heading(self, text: str) -> None:
+        self._view.lines([[], [("title", f"━━ {text} {'━' * (60 - len(text))}")]])
 
-    async def _work(self, agent: AgentProcess, session_id: str, facts: Facts) -> None:
-        self._screen.heading("A failing test")
-        await self._prompt(agent, session_id, TASK, facts)
-        facts.mended = await anyio.to_thread.run_sync(self._scratch.run_tests)
-        await self._prompt(agent, session_id, LATER, facts)
-
-    async def _compact(self, agent: AgentProcess, session_id: str, facts: Facts) -> None:
-        self._screen.heading("Compaction")
-        facts.full = self._used()
-        self._view.meter(self._editor.usage, "Before")
-        await self._prompt(agent, session_id, COMPACT, facts)
-        facts.short = self._used()
-        self._view.meter(self._editor.usage, "After")
-
-    async def _resume(self, agent: AgentProcess, session_id: str, facts: Facts) -> None:
-        await agent.initialize()
-        self._screen.line(f"{INDENT}Started another one, process {agent.pid}. It lists the sessions of this folder:")
-        for session in await agent.sessions(self._scratch.repository):
-            facts.listed = facts.listed or session.session_id == session_id
-            self._screen.line(f"{INDENT * 2}{session.session_id}  {session.title or '(untitled)'}", "dim")
-        await agent.resume(session_id, self._scratch.repository)
-        where = (
-            " What “the test” is stands in what the compaction kept: your own words, and the summary."
-            if facts.short < facts.full
-            else ""
-        )
-        self._screen.line(f"{INDENT}Resumed it.{where}")
-        await self._prompt(agent, session_id, NOW, facts)
-        facts.resumed = self._used()
-        facts.after = await anyio.to_thread.run_sync(self._scratch.run_tests)
-        self._screen.line()
-        self._view.meter(self._editor.usage)
-
-    async def _prompt(self, agent: AgentProcess, session_id: str, text: str, facts: Facts) -> None:
+    async def _prompt(self, agent: Agent, session_id: str, text: str) -> None:
         self._view.prompt(text)
         stop = await agent.prompt(session_id, text)
-        self._screen.end()
-        facts.stops.append(stop)
+        self._view.end_stream()
         if stop != "end_turn":
-            self._screen.line(f"{INDENT}(The turn ended with {stop}.)", "yellow")
+            self._view.line("warning", f"(The turn ended with {stop}.)")
 
-    def _used(self) -> int:
-        if self._editor.usage is None:
+    def _meter(self, label: str) -> int:
+        """Show how full the window is, and return the tokens that are used."""
+        if self._observed.usage is None:
             raise AgentError("The agent did not say how many tokens are used (no usage_update).")
-        return self._editor.usage[0]
+        used, size = self._observed.usage
+        share = used / size if size else 0.0
+        filled = min(METER_CELLS, round(share * METER_CELLS))
+        bar = [("code", "█" * filled), ("dim", "░" * (METER_CELLS - filled))]
+        self._view.lines([[], [("", f"{label:8} ["), *bar, ("", f"] {used:,} / {size:,} tokens ({share:.0%})")]])
+        return used
+
+
+@frozen
+class Check:
+    """One thing that was promised, whether it was kept, and what happened."""
+
+    name: str
+    kept: bool
+    text: str
+
+
+def checks(facts: Facts, observed: Observed) -> Iterator[Check]:
+    """Compare what happened with what was promised."""
+    before, mended, after = facts.before, facts.mended, facts.after
+    drop = 1 - facts.short / facts.full if facts.full else 0.0
+    new_test = after is not None and not after.failed and after.total > before.total
+    yield Check("Tests", bool(before.failed) and mended is not None and not mended.failed, f"{before} → {mended}")
+    yield Check(
+        "Compaction",
+        observed.compactions[-1:] == ["completed"] and facts.short < facts.full,
+        f"{facts.full:,} → {facts.short:,} tokens ({drop:.0%} less)",
+    )
+    yield Check(
+        "Restart",
+        facts.listed and new_test and facts.resumed < facts.full,
+        f"killed, listed, resumed; it {'knew' if new_test else 'did not add'} the test that was meant: {after}, "
+        f"{facts.resumed:,} tokens",
+    )
+
+
+def report(view: View, found: list[Check], *, strict: bool) -> int:
+    """Say what happened.
+
+    :param strict: whether it had to happen; a real model does as it sees fit.
+    :returns: the exit status: 1 where something had to happen and did not.
+    """
+    view.lines([[]])
+    for check in found:
+        mark = ("added", "✓") if check.kept else ("error", "✗")
+        view.lines([[mark, ("", f" {check.name:11} {check.text}")]])
+    broken = [check.name for check in found if not check.kept]
+    if broken:
+        promise = "This is not as it should be" if strict else "The model did not do all of it"
+        view.line("error", f"{promise}: {', '.join(broken)}.")
+    return 1 if broken and strict else 0
