@@ -13,7 +13,7 @@ import anyio
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 from support.pictures import png
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, leaves, sends, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, Watcher, leaves, sends, watching
 from support.terminal import run_command
 
 LONG = "The cart adds prices. " * 600
@@ -90,7 +90,7 @@ async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes
 async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_path: Path) -> None:
     script = [
         Reply(["Some ", *["words "] * 5_000], delay=0.01),
-        Reply("Second."),
+        Reply(["Second ", *["words "] * 5_000], delay=0.01),
         Reply(["A ", "b "] * 3_000, delay=0.01),
         Reply("I run.", tool_calls=[TOUCH]),
         Reply(["C ", "d "] * 3_000, delay=0.01),
@@ -106,9 +106,10 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 person.type(CTRL_C)
                 await server.wait_aborted()
                 await person.until("Cancelled.")
-                await person.until("Second.")
+                await person.until("Second words")
                 assert asked_last(server.calls[1].body) == "Then this."
-                await person.until(" tokens (")
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 2)
                 person.type(f"half{CTRL_Z} a thought")
                 await person.until("> half a thought")
                 person.type(CTRL_C)
@@ -118,11 +119,11 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 await sends(person, "And this.")
                 await person.until("A b A b")
                 person.type(CTRL_C)
-                await person.until("Cancelled.", 2)
+                await person.until("Cancelled.", 3)
                 await sends(person, "And run it.")
                 await person.until("Allow?")
                 person.type(CTRL_C)
-                await person.until("Cancelled.", 3)
+                await person.until("Cancelled.", 4)
                 await person.until_gone("Allow?")
                 await sends(person, "More.")
                 await person.until("C d C d")
@@ -276,3 +277,32 @@ async def test_prompts_keep_their_order_where_the_first_one_brings_a_file(tmp_pa
                 person.type(f"Bye @large.png @large.png{ENTER}{CTRL_D}")
                 assert await person.ended() == 0
                 assert "> Bye @large.png @large.png" in person.rows
+
+
+KEY = "Zq9aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7h"
+PHRASE = "correct horse battery staple ninety nine bottles"
+ENV = {"MY_API_KEY": KEY, "DB_PASSPHRASE": PHRASE}
+NONE_OF_IT = [KEY[:5], KEY[-5:], *PHRASE.split()]
+
+
+def shown(person: Watcher) -> list[str]:
+    """The parts of secrets that are on the screen."""
+    return [part for part in NONE_OF_IT if part in person.text]
+
+
+async def test_a_value_is_at_no_moment_on_the_screen_while_an_answer_is_written(tmp_path: Path) -> None:
+    pieces = ["It ", "is ", *KEY, " and ", *(f"{word} " for word in PHRASE.split()), "so.\n", "The", " end."]
+    async with model_server([Reply(pieces, thinking=f"It is {PHRASE}?", delay=0.01)], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env={**server.env(), **ENV}, columns=40) as person:
+                await person.until("context empty")
+                await sends(person, "Tell me.")
+                await person.until_so(lambda: bool(shown(person)) or "The end." in person.text)
+                assert shown(person) == []
+                assert "It is ***?" in person.rows
+                assert "It is *** and *** so." in person.rows
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+            async with watching(tmp_path, "chat", "--follow", env={**server.env(), **ENV}, columns=40) as person:
+                await person.until("The end.")
+                assert shown(person) == []

@@ -17,10 +17,11 @@ from acp_agent.commands.chat.completion import PromptCompleter, PromptHistory
 from acp_agent.commands.chat.mentions import MAX_IMAGE_BYTES, prompt_parts
 from acp_agent.commands.chat.meter import Meter, meter_text
 from acp_agent.commands.safe import SafeStream, safe_for
-from acp_agent.commands.view import MAX_PATCH_LINES, patch_lines
+from acp_agent.commands.view import MAX_PATCH_LINES, View, patch_lines
 from acp_agent.commands.wrap import StreamWrapper
 from acp_agent.conversation.events import CallView, Diff
 from acp_agent.conversation.messages import Image, ResourceLink, Text
+from support.paper import Paper
 from support.pictures import png
 
 BREAKS = re.compile(" |(?<=[ab漢])漢")
@@ -246,4 +247,22 @@ def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
     assert [text for [(style, text)] in lines if style == "added"] == [
         "  +-----BEGIN PRIVATE KEY-----***",
         "  +-----END PRIVATE KEY-----",
+    ]
+
+
+def test_a_value_is_masked_in_questions_titles_and_results_before_they_are_broken_or_cut() -> None:
+    paper, secret = Paper(20), "correct horse battery staple ninety nine"
+    view = View(paper, Path("/p"), {"DB_PASSPHRASE": secret})
+    view.prompt(f"Is it {secret}?")
+    view.question(CallView(f"Run echo {secret}"), f"echo {secret}; exit 3")
+    view.call(CallView(f"Read missing {secret}"), failed=True, details=[f"{secret} is missing"])
+    view.plan([("completed", f"Use {secret}")])
+    assert paper.text.splitlines() == [
+        "",
+        "> Is it ***?",
+        "? Run echo ***",
+        "  echo ***; exit 3",
+        "✗ Read missing ***",
+        "  *** is missing",
+        "✓ Use ***",
     ]

@@ -120,19 +120,6 @@ async def test_ctrl_c_while_it_is_being_closed_ends_it_in_order_and_where_that_h
             assert not await outlive(running, 10)
 
 
-async def test_ctrl_c_again_and_again_at_an_empty_conversation_is_no_death_by_a_signal(tmp_path: Path) -> None:
-    async with model_server([], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(insists, person)
-                    assert await person.ended() in (0, 128 + signal.SIGINT)
-                    tasks.cancel_scope.cancel()
-                assert "Traceback" not in person.text
-    assert (await run_command(tmp_path, "sessions")).out == ""
-
-
 async def insists(person: Watcher) -> None:
     """Type ctrl-c until this is cancelled."""
     while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,25 +10,11 @@ import pytest
 from acp_agent.commands.demo.client import Observed
 from acp_agent.commands.demo.scratch import TestRun as Outcome  # pytest would take the name for a test's
 from acp_agent.commands.demo.story import Facts, checks, report
-from acp_agent.commands.view import Line, View
+from acp_agent.commands.view import View
+from support.paper import Paper
 
 FACTS = Facts(Outcome(4, 1), Outcome(4, 0), Outcome(5, 0), full=4000, short=2000, resumed=2500, listed=True)
 OBSERVED = Observed(compactions=["in_progress", "completed"])
-
-
-class Paper:
-    """Takes down what is printed."""
-
-    columns = 100
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def print(self, lines: Iterable[Line]) -> None:
-        self.text += "".join("".join(text for _, text in line) + "\n" for line in lines)
-
-    def show_partial(self, style: str, text: str) -> None:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -52,6 +37,6 @@ def test_a_demo_in_which_something_did_not_happen_fails_by_name(
     found = [*checks(replace(FACTS, **facts), replace(OBSERVED, **observed))]
     assert [check.name for check in found if not check.kept] == broken
     for strict in (True, False):
-        paper = Paper()
+        paper = Paper(100)
         assert report(View(paper, Path("/project"), {}), found, strict=strict) == (strict and bool(broken))
         assert all(name in paper.text.splitlines()[-1] for name in broken)

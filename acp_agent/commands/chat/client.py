@@ -53,6 +53,7 @@ class ChatClient(LocalClient):
     :ivar usage: how full the window is; None where nobody has counted yet.
     :ivar changed: set when the usage, the model or the mode has changed; put a new event here before waiting for it.
     :ivar working: a turn runs.
+    :ivar cancelled: that turn was cancelled, and is not over yet.
     :ivar done: the last turn neither failed nor was cancelled.
     :ivar replayed: takes updates in place of the terminal, as long as it is set.
     """
@@ -66,8 +67,7 @@ class ChatClient(LocalClient):
         self._by_hand = False
         self.usage: UsageUpdated | None = None
         self.changed = anyio.Event()
-        self.working = False
-        self.done = False
+        self.working = self.cancelled = self.done = False
         self.replayed: list[Update] | None = None
 
     async def show(self, update: Update) -> None:
@@ -77,7 +77,7 @@ class ChatClient(LocalClient):
             return
         match update:
             case TurnBegan():
-                self.working = True
+                self.working, self.cancelled = True, False
             case UsageUpdated():
                 self.usage = update
             case CommandsUpdated():

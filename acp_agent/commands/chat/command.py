@@ -32,9 +32,9 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where the terminal has gone.
     :raises AgentError: there is no terminal, or no such session.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal():
-        raise AgentError(_NO_TERMINAL)
     env = os.environ
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(env.get("TERM") or "dumb"):
+        raise AgentError(_NO_TERMINAL)
     start_logging_at_home(env)
     store = await open_database(env)
     stayed = False

@@ -80,16 +80,15 @@ class Conversation:
 
     async def _take_input(self, session: Session) -> None:
         """Act on what is typed, in its order, until the person leaves."""
-        cancelling = leaving = False
+        leaving = False
         async for typed in self._screen.input:
-            cancelling = cancelling and self.client.working
             match typed:
                 case Key.NEXT_MODE:
                     await self._next_mode(session)
-                case Key.INTERRUPT if self.client.working and not cancelling:
-                    cancelling = True
+                case Key.INTERRUPT if self.client.working and not self.client.cancelled:
+                    self.client.cancelled = True
                     session.cancel()
-                case Key.INTERRUPT if cancelling or leaving:
+                case Key.INTERRUPT if self.client.working or leaving:
                     return
                 case Key.INTERRUPT:
                     leaving = True
