@@ -56,6 +56,10 @@ async def test_tab_completes_another_path_and_goes_into_the_only_folder_that_is_
         await person.sees("> cat src/car")
         person.type(f"t{TAB}")
         await person.sees("> cat src/cart.py")
+        person.type(f"{CTRL_C}See @my")
+        await person.sees(" my notes/")
+        person.type(TAB)
+        await person.sees(" deep/")
 
 
 async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_another_day(tmp_path: Path) -> None:
