@@ -105,9 +105,9 @@ async def test_measuring_shows_how_much_is_done(tmp_path: Path) -> None:
         for _ in range(4):
             ran = await run_command(tmp_path, "run", *(["--follow"] if _ else []), "What?", env=server.env())
             assert ran.code == 0
-    plain = await run_command(tmp_path, "compact-eval", "sess_", "--at", "0.5")
+    plain = await run_command(tmp_path, "compact-eval", "sess_")
     assert plain.code == 0, plain.err
-    out, shown = await watched(tmp_path, "compact-eval", "sess_", "--at", "0.5", env={})
+    out, shown = await watched(tmp_path, "compact-eval", "sess_", env={})
     assert out.decode() == plain.out
     assert "compactions" in shown
     assert "\x1b" not in plain.err
