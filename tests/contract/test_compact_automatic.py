@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from support.background import LONG, SUMMARY, THRESHOLD, desk, held
 from support.client import AgentProcess
-from support.compactions import said, shown_compactions
+from support.compactions import is_summary_request, messages, said, shown_compactions
 from support.dialogues import check_legal
 from support.models import Reply, ToolCall, Usage
 
@@ -76,20 +76,27 @@ async def test_within_a_turn_steps_go_on_and_the_splice_waits_for_all_results_of
         (tmp_path / name).write_text(f"{name}\n")
     reads = [ToolCall("read", {"path": str(tmp_path / name)}) for name in ("a.txt", "b.txt")]
     summary, hold = held()
-    async with desk(tmp_path, summary) as it:
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if is_summary_request(body):
+            return summary
+        return Reply("Done.") if SUMMARY in said(messages(body)[0]) else it.answers.pop(0)
+
+    async with desk(tmp_path, script=answer) as it:
         await it.filled()
         it.answers = [
             Reply("Step one.", tool_calls=reads, usage=Usage(THRESHOLD, 20)),
             Reply(
                 "Step two.", tool_calls=[ToolCall("shell", {"command": "true"}), reads[0]], usage=Usage(THRESHOLD, 20)
             ),
-            Reply("Done."),
+            # Until the summary has been checked, which ends a moment after its last word.
+            *[Reply("Step three.", tool_calls=[reads[1]], usage=Usage(THRESHOLD, 20))] * 50,
         ]
         it.agent.permission_hold = anyio.Event()
         turn = await it.agent.start_prompt(it.session, "Two?")
         await it.agent.wait_for(lambda line: line.method == "session/request_permission", 20)
         # Two steps were made past the threshold, while the summary is still being written.
-        assert len(it.answers) == 1
+        assert len(it.answers) == 50
         assert shown_compactions(it.agent) == []
         hold.set()
         await it.server.wait_finished(4)
