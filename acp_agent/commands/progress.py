@@ -19,7 +19,7 @@ _PLAIN_SECONDS = 10.0
 """Between two lines where nobody watches."""
 
 
-def is_watched() -> bool:
+def _is_watched() -> bool:
     """Whether stderr is a terminal that can show something that moves."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
@@ -34,7 +34,7 @@ class Activity:
     def busy(self, text: str) -> None:
         """Show it, from now on, in the place of an earlier one. The cursor has to be at the beginning of a line."""
         self.idle()
-        if not is_watched():
+        if not _is_watched():
             return
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.table import Column
@@ -57,7 +57,7 @@ def counting(what: str, total: int) -> Generator[Callable[[], None]]:
 
     :param what: such as `compactions`.
     """
-    if not is_watched():
+    if not _is_watched():
         yield _plainly(what, total)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

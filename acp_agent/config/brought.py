@@ -38,7 +38,7 @@ _CHUNK = 1 << 20
 Signs: TypeAlias = tuple[tuple[str, Hashable], ...]
 
 
-class TooMuchError(Exception):
+class _TooMuchError(Exception):
     """There is more than can be looked through; says of what."""
 
 
@@ -119,7 +119,7 @@ class Brought:
             if self.settled and _signs(found) == tuple(sign for sign in self.signs if _is_hook(sign[0])):
                 return True
             return digest(_hashed(found), self.commands) == self.hooks_digest
-        except (TooMuchError, OSError):
+        except (_TooMuchError, OSError):
             return False
 
 
@@ -160,7 +160,7 @@ def read_brought(place: Path, commands: Sequence[HookCommand] = (), before: Brou
             return Brought(place, before.files, commands, before.problem, signs)
         settled = all(_changed_at(entry) < now - SETTLED for entry in found)
         return Brought(place, tuple(_hashed(found)), commands, "", signs, settled)
-    except TooMuchError as error:
+    except _TooMuchError as error:
         return Brought(place, (), commands, str(error))
     except OSError as error:
         return Brought(place, (), commands, f"{error.filename or place} cannot be read ({error.strerror or error})")
@@ -187,7 +187,7 @@ def _listed(place: Path, parts: Iterable[str]) -> list[_Entry]:
         for entry in _walk(place / part, part, ()):
             found.append(entry)
             if len(found) > MAX_FILES:
-                raise TooMuchError(f"it has more than {MAX_FILES:,} files")
+                raise _TooMuchError(f"it has more than {MAX_FILES:,} files")
     return found
 
 
@@ -201,7 +201,7 @@ def _walk(folder: Path, prefix: str, above: tuple[tuple[int, int], ...]) -> Iter
     except (FileNotFoundError, NotADirectoryError):
         return
     if len(above) >= MAX_DEPTH:
-        raise TooMuchError(f"{folder} is more than {MAX_DEPTH} folders deep")
+        raise _TooMuchError(f"{folder} is more than {MAX_DEPTH} folders deep")
     for name in names:
         path, inner = folder / name, f"{prefix}/{name}"
         try:
@@ -248,7 +248,7 @@ def _hashed(found: Iterable[_Entry]) -> Iterator[BroughtFile]:
 def _hash(path: Path, room: int) -> tuple[int, str, str]:
     """Bytes read, and both digests of a file.
 
-    :raises TooMuchError: there is no room for it.
+    :raises _TooMuchError: there is no room for it.
     """
     try:
         # What was a file a moment ago may be a named pipe now, which nobody writes into.
@@ -264,5 +264,5 @@ def _hash(path: Path, room: int) -> tuple[int, str, str]:
             content.update(chunk)
             size += len(chunk)
             if size > room:
-                raise TooMuchError(f"its files have more than {MAX_BYTES // 1024 // 1024} MiB")
+                raise _TooMuchError(f"its files have more than {MAX_BYTES // 1024 // 1024} MiB")
         return size, content.hexdigest(), text.hexdigest()

@@ -88,14 +88,14 @@ def request_body(
     if profile.thinking == "effort":
         body["include"] = ["reasoning.encrypted_content"]
         reasoning: JsonObject = {"summary": "auto"} if summaries else {}
-        if effort := effort_of(request.thought_level, profile):
+        if effort := _effort_of(request.thought_level, profile):
             reasoning["effort"] = effort
         if reasoning:
             body["reasoning"] = reasoning
     return body
 
 
-def effort_of(level: str, profile: ModelProfile) -> str:
+def _effort_of(level: str, profile: ModelProfile) -> str:
     """The reasoning effort for a level of thought; empty where the model is left to itself."""
     return profile.least_effort if level == "off" else level
 

@@ -142,7 +142,7 @@ def estimated_tokens(text_length: int) -> int:
     return (text_length + 3) // 4
 
 
-def message_length(message: Message) -> int:
+def _message_length(message: Message) -> int:
     """Characters of a message as a model reads it; an image counts as 6,000."""
     match message:
         case UserMessage():
@@ -159,12 +159,12 @@ def message_length(message: Message) -> int:
 def request_length(request: ModelRequest) -> int:
     """Characters of a whole request, tools and system prompt included."""
     tools = sum(len(tool.name) + len(tool.description) + len(str(tool.input_schema)) for tool in request.tools)
-    return len(request.system) + tools + sum(message_length(message) for message in request.messages)
+    return len(request.system) + tools + sum(_message_length(message) for message in request.messages)
 
 
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
     """Return an estimate for a server that counts nothing: without one, no context would ever seem full."""
-    said = message_length(AssistantMessage("", answered.parts))
+    said = _message_length(AssistantMessage("", answered.parts))
     return Usage(input_tokens=estimated_tokens(request_length(request)), output_tokens=estimated_tokens(said))
 
 

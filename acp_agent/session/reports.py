@@ -27,14 +27,14 @@ def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinis
         swap.compaction_id,
         "completed",
         summary=swap.summary,
-        receipt=receipt_text(swap),
+        receipt=_receipt_text(swap),
         tokens_before=swap.tokens_before,
         tokens_after=swap.tokens_after,
         replayed=replayed,
     )
 
 
-def receipt_text(swap: ContextSwapped) -> str:
+def _receipt_text(swap: ContextSwapped) -> str:
     """Return the receipt as a line, and a line for each thing that the user should know."""
     receipt = swap.receipt
     facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens"]
@@ -129,7 +129,7 @@ def _history(logged: LoggedEvent, in_force: tuple[int, ...], undone: set[int]) -
             state = ""
             if logged.seq not in in_force:
                 state = " (undone)" if logged.seq in undone else " (taken back with a prompt that the provider refused)"
-            receipt = receipt_text(event).replace("\n", "\n    ")
+            receipt = _receipt_text(event).replace("\n", "\n    ")
             return f"  - #{logged.seq} {event.trigger}, {event.strategy}{state}: {receipt}"
         case CompactionFailed():
             return f"  - #{logged.seq} {event.trigger}, {event.status}: {event.error or 'nothing was changed'}"

@@ -40,14 +40,14 @@ async def undo(store: SessionStore, session_id: str, log: SessionLog, prefix_tok
     def build(context: Context) -> tuple[Event, ...]:
         if not context.swaps or context.swaps[-1] != undone:
             raise CompactionError("The session changed meanwhile. Nothing was undone; try again.")
-        restored.append(restored_context(context, before, swap, prefix_tokens))
+        restored.append(_restored_context(context, before, swap, prefix_tokens))
         return (restored[-1],)
 
     await log.append_built(build)
     return restored[-1]
 
 
-def restored_context(context: Context, before: Context, swap: LoggedEvent, prefix_tokens: int) -> ContextRestored:
+def _restored_context(context: Context, before: Context, swap: LoggedEvent, prefix_tokens: int) -> ContextRestored:
     """Return the event that undoes a swap.
 
     :param context: as it is now.

@@ -49,7 +49,7 @@ class WriteTool:
         after = asked.content
         if before is not None:
             require_seen(environment, path, before)
-            after = in_the_form_of(before, after)
+            after = _in_the_form_of(before, after)
         lines = counted(len(after.splitlines()), "line")
         if before is None:
             done = f"Made {label} ({lines})."
@@ -60,7 +60,7 @@ class WriteTool:
         return Change(path, before, after, one_line(f"Write {label}"), done).prepared(environment)
 
 
-def in_the_form_of(before: str, after: str) -> str:
+def _in_the_form_of(before: str, after: str) -> str:
     """The new text with the byte order mark and the CRLF line ends of the old, which models leave out."""
     if before.startswith(_BOM) and not after.startswith(_BOM):
         after = _BOM + after

@@ -50,18 +50,18 @@ class PromptCompleter(Completer):
         """Yield what may be meant by the text before the cursor."""
         before = document.text_before_cursor
         if _COMMAND.match(before):
-            for completion in command_completions(before, self.commands):
+            for completion in _command_completions(before, self.commands):
                 yield completion
         elif begun := _MENTION.search(before) or (
             _WORD.search(before) if complete_event.completion_requested else None
         ):
             for completion in await anyio.to_thread.run_sync(
-                path_completions, begun, self._cwd, abandon_on_cancel=True
+                _path_completions, begun, self._cwd, abandon_on_cancel=True
             ):
                 yield completion
 
 
-def command_completions(before: str, commands: Sequence[Command]) -> list[Completion]:
+def _command_completions(before: str, commands: Sequence[Command]) -> list[Completion]:
     """Return the slash commands whose names begin as typed, then those that contain it."""
     typed = before[1:]
     fitting = [command for command in commands if typed in command.name]
@@ -77,7 +77,7 @@ def command_completions(before: str, commands: Sequence[Command]) -> list[Comple
     ]
 
 
-def path_completions(begun: re.Match[str], cwd: Path) -> list[Completion]:
+def _path_completions(begun: re.Match[str], cwd: Path) -> list[Completion]:
     """Return the paths that may be meant, folders first. Reads a directory; call it in a worker thread of anyio.
 
     :param begun: the beginning of a mention, or of a path.

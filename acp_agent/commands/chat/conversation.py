@@ -74,7 +74,7 @@ class Conversation:
             await manager.replay(session)
         finally:
             self.client.replayed = None
-        for update in newest_in_short(replayed, self.view):
+        for update in _newest_in_short(replayed, self.view):
             self.client.print(update)
         self.view.end_stream()
 
@@ -141,7 +141,7 @@ class Conversation:
         return meter
 
 
-def newest_in_short(updates: Sequence[Update], view: View) -> Iterator[Update]:
+def _newest_in_short(updates: Sequence[Update], view: View) -> Iterator[Update]:
     """Yield the updates of the newest prompts, without thoughts and changes of files, and with long texts cut."""
     prompts = list(dict.fromkeys(update.message_id for update in updates if isinstance(update, UserSaid)))
     newest = prompts[-MAX_PROMPTS_AGAIN:]

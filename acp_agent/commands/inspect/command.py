@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     store = await open_database(env)
     try:
         record = await chosen_session(store, arguments.session)
-        looked_at = LookedAt(store, record.session_id, env, settings_of(env, record.cwd))
+        looked_at = _LookedAt(store, record.session_id, env, _settings_of(env, record.cwd))
         if address is None:
             path = _STDOUT if arguments.output == "-" else arguments.output or f"{record.session_id}.html"
             with _told(record.head) as advance:
@@ -63,7 +63,7 @@ async def run(arguments: argparse.Namespace) -> int:
             await store.aclose()
 
 
-class LookedAt:
+class _LookedAt:
     """A session that is looked at, as far as its log has been read.
 
     :ivar live: whether its page asks for what is new.
@@ -123,10 +123,10 @@ class LookedAt:
     def _lines(self, seen: Inspection) -> dict[str, ModelLines]:
         if self._settings is None or self._registry is None:
             return {}
-        return model_lines(self._settings, self._registry, {point.model for point in seen.points})
+        return _model_lines(self._settings, self._registry, {point.model for point in seen.points})
 
 
-def settings_of(env: Mapping[str, str], cwd: str) -> Settings | None:
+def _settings_of(env: Mapping[str, str], cwd: str) -> Settings | None:
     """The configuration as it is now; None where it cannot be read, or is not of this machine, which is told."""
     try:
         return load_settings(env, Path(cwd), providers=BUILT_IN_PROVIDERS)
@@ -135,7 +135,7 @@ def settings_of(env: Mapping[str, str], cwd: str) -> Settings | None:
         return None
 
 
-def model_lines(settings: Settings, registry: Registry, models: Iterable[str]) -> dict[str, ModelLines]:
+def _model_lines(settings: Settings, registry: Registry, models: Iterable[str]) -> dict[str, ModelLines]:
     """Where compactions are due, as the configuration has it now, without asking a provider.
 
     :param models: `provider/model`; those of providers that there are no more have no lines.

@@ -233,7 +233,7 @@ def _groups(option: Option, wire: JsonObject) -> list[JsonObject]:
     return [content.config_group(name, group) for name, group in grouped.items()] if len(grouped) > 1 else []
 
 
-def error_object(error: RpcError) -> JsonObject:
+def _error_object(error: RpcError) -> JsonObject:
     """An error as it stands in a response."""
     return {"code": error.code, "message": error.message, "data": error.data or {"details": error.message}}
 
@@ -245,7 +245,7 @@ def lists(**lists: list[JsonObject]) -> JsonObject:
 
 def _over(update: TurnOver) -> JsonObject:
     if update.error is not None:
-        return updates.idle("error", error=error_object(to_rpc_error(update.error)))
+        return updates.idle("error", error=_error_object(to_rpc_error(update.error)))
     return updates.idle(update.stop)
 
 
