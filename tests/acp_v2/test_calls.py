@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 import pytest
 
-from acp_agent.server.bounds import MAX_TEXT
 from support.client import AgentError
 from support.mcp import mcp_program, says, tool
 from support.models import Reply, ToolCall, model_server
@@ -376,20 +375,6 @@ async def test_a_form_is_filled_in_while_the_session_waits(tmp_path: Path) -> No
         await it.answer(session, "Ask me")
         assert it.states(session) == ["running", "requires_action", "running", "idle"]
         assert "that" in str(server.calls[-1].body["input"][-1])
-
-
-async def test_a_question_is_never_larger_than_a_line_may_be(tmp_path: Path) -> None:
-    write = ToolCall("write", {"path": "new.txt", "content": "x" * (MAX_TEXT + 1)})
-    async with (
-        model_server([Reply(tool_calls=[write]), Reply("Written.")]) as server,
-        second_agent(home=tmp_path, env=server.env("openai")) as it,
-    ):
-        session = await it.open(tmp_path)
-        await it.answer(session, "Write it")
-        [question] = [line for line in it.agent.lines if line.method == "session/request_permission"]
-        assert question.params["subject"]["toolCall"]["rawInput"]["path"] == "new.txt"
-        assert len(question.raw) < MAX_TEXT
-        assert (tmp_path / "new.txt").stat().st_size == MAX_TEXT + 1
 
 
 async def test_a_choice_is_asked_for_in_permission_dialogs_where_there_are_no_forms(tmp_path: Path) -> None:

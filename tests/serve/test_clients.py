@@ -101,7 +101,7 @@ async def test_a_session_of_another_client_is_known_to_be_open_and_ends_where_it
 async def test_a_client_that_does_not_read_stops_its_own_turns_alone(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> Reply:
         flood = conversation(body)[-1][1] == "Flood"
-        return Reply([LONG] * 200) if flood else Reply("Quick.")
+        return Reply([LONG * 4] * 150) if flood else Reply("Quick.")
 
     async with site(tmp_path, script=answer) as it, it.client() as slow, it.client() as quick:
         sessions = await it.opened(slow), await it.opened(quick)

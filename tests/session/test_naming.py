@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from acp_agent.config.settings import ProviderSettings
 from acp_agent.llm.credentials import ModelAccess, Route
 from acp_agent.llm.registry import Registry
 from acp_agent.session.naming import made_title
-from support.background import LONG, PREPARE, SUMMARY, desk
-from support.compactions import is_summary_request
 from support.models import Reply, Usage
 from support.stage import Stage, stage
 
@@ -105,33 +102,6 @@ async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_
         await title_elsewhere(it, "Title 3")
         assert not any("Name the cart" in each for each in named)
         assert "Mine" in await listed(it)
-
-
-async def test_a_title_is_never_asked_for_beside_a_summary_that_is_written_in_the_background(tmp_path: Path) -> None:
-    hold, kinds = anyio.Event(), list[str]()
-
-    def script(body: Mapping[str, Any]) -> Reply:
-        if is_summary_request(body):
-            kinds.append("summary")
-            return Reply([SUMMARY[:3], SUMMARY[3:]], hold=hold, hold_after=1)
-        kinds.append("title" if "You name conversations" in json.dumps(body) else "turn")
-        if kinds[-1] == "title":
-            return Reply("Prices of the cart")
-        used = PREPARE - 400 if kinds.count("turn") == 1 else PREPARE + 50
-        return Reply(LONG if kinds.count("turn") == 1 else "Second.", usage=Usage(used, 400))
-
-    async with desk(tmp_path, script=script, config={"small_model": "openai/gpt-test"}) as it:
-        turns = [await it.agent.start_prompt(it.session, words) for words in ("One?", "Two?")]
-        for turn in turns:
-            assert await turn.result(30) == {"stopReason": "end_turn"}
-        await it.server.wait_held(timeout=30)
-        # Something else that the session does meanwhile: the title would have been asked for by then.
-        await it.prompt("/compact status")
-        await it.agent.request("session/list", {})
-        assert kinds == ["turn", "turn", "summary"]
-        hold.set()
-        await it.agent.wait_update("session_info_update", title="Prices of the cart", timeout=30)
-        assert kinds == ["turn", "turn", "summary", "title"]
 
 
 @pytest.mark.parametrize(
