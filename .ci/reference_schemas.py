@@ -21,7 +21,8 @@ from acp_agent.hooks import params, rule_schema
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.recipes import front_matter
-from acp_agent.recipes.hooks_section import EXTERNAL, HandlerSection, HookSection
+from acp_agent.recipes.front_matter import HandlerSection, HookSection
+from acp_agent.recipes.model import EXTERNAL
 from acp_agent.schemas import SchemaName
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

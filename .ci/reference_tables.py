@@ -21,8 +21,8 @@ from acp_agent.hooks import params, rule_schema
 from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED
 from acp_agent.hooks.handlers import builtin_handlers
 from acp_agent.hooks.possible import POSSIBLE
-from acp_agent.recipes import compaction_section, front_matter
-from acp_agent.recipes.hooks_section import HookSection
+from acp_agent.recipes import front_matter
+from acp_agent.recipes.front_matter import HookSection
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -176,7 +176,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "recipe.keys": partial(keys, front_matter.FrontMatter),
     "recipe.argument": partial(keys, front_matter.ArgumentSection),
     "recipe.hook": partial(keys, HookSection),
-    "recipe.compaction": partial(keys, compaction_section.CompactionSection),
+    "recipe.compaction": partial(keys, front_matter.CompactionSection),
     "recipe.handlers": handlers,
     "recipe.swap_context": partial(keys, params.SwapContextParams),
     "hooks.events": events,

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
     from acp_agent.hooks.contract import Origin
     from acp_agent.hooks.discovery import Found
-    from acp_agent.recipes.folders import RecipeFolder
-    from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
     from acp_agent.recipes.model import Known
 
 DATABASE = "sessions.db"
@@ -68,13 +67,13 @@ def build_services(store: SessionStore, env: Mapping[str, str], sessions: OpenSe
     access = model_access(env)
 
     def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
-        from acp_agent.recipes.library import RecipeLibrary
+        from acp_agent.recipes.discovery import RecipeLibrary
 
         known = recipe_known(settings, strategies)
         return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, RESERVED, trusted)
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
-        from acp_agent.recipes.folders import signature
+        from acp_agent.recipes.discovery import signature
 
         return signature(recipe_folders(env, settings, cwd))
 
@@ -132,8 +131,7 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
     """
-    from acp_agent.recipes.folders import RecipeFolder
-    from acp_agent.recipes.library import builtin_recipes_dir
+    from acp_agent.recipes.discovery import RecipeFolder, builtin_recipes_dir
 
     folders = [RecipeFolder("builtin", builtin_recipes_dir())]
     home, (project, claude) = user_home(env), _projects(env, settings, cwd)

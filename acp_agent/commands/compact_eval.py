@@ -21,8 +21,7 @@ from acp_agent.config.settings import Share
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
-from acp_agent.recipes.folders import SUFFIX, RecipeFolder
-from acp_agent.recipes.library import RecipeLibrary, read_recipe
+from acp_agent.recipes.discovery import SUFFIX, RecipeFolder, RecipeLibrary, read_recipe
 from acp_agent.recipes.model import CompactionOptions
 from acp_agent.session.commands import RecipeRun
 

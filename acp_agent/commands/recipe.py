@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +24,25 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError, RecipeError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
-from acp_agent.recipes.folders import MAX_DEPTH, SUFFIX, Form, RecipeFolder, listing, unlisted
-from acp_agent.recipes.library import NotOursError, RecipeLibrary, builtin_recipes_dir, is_recipe_name, read_recipe
-from acp_agent.recipes.surroundings import CommandRunner
+from acp_agent.recipes.discovery import (
+    MAX_DEPTH,
+    SUFFIX,
+    Form,
+    Listing,
+    NotOursError,
+    RecipeFolder,
+    RecipeLibrary,
+    builtin_recipes_dir,
+    is_recipe_name,
+    listing,
+    read_recipe,
+    unlisted,
+)
+from acp_agent.recipes.model import FENCE
+from acp_agent.recipes.parser import split
+from acp_agent.recipes.template import render
 from acp_agent.schemas import modeline, put_copy
+from acp_agent.session.surroundings import CommandRunner, surroundings
 from acp_agent.session.trusting import advice
 from acp_agent.tools.text import clean, without_escapes
 
@@ -74,16 +88,20 @@ def _settings() -> tuple[Settings, Known]:
     return settings, recipe_known(settings, strategies)
 
 
-def _library() -> RecipeLibrary:
-    """The recipes as a session here has them: a project's only where they are trusted."""
+def _library(*, untrusted: bool = False) -> RecipeLibrary:
+    """Read the recipes as a session here has them.
+
+    :param untrusted: a project's as well that the user has not trusted.
+    """
     settings, known = _settings()
+    folders = recipe_folders(os.environ, settings, Path.cwd())
     store = TrustStore(settings.home)
     allowed = [brought for brought in brought_by(settings, Path.cwd()) if store.trusts(brought)]
 
     def trusted(path: Path) -> str | None:
         return next((text for brought in allowed if (text := brought.text_of(path))), None)
 
-    return RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED, trusted)
+    return RecipeLibrary.read(folders, known, RESERVED, None if untrusted else trusted)
 
 
 def _advice(recipes: Iterable[Recipe]) -> str:
@@ -137,44 +155,29 @@ def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from acp_agent.recipes.front_matter import FENCE, split
-    from acp_agent.recipes.template import render
-    from acp_agent.session.surroundings import surroundings
-
     library = _library()
-    recipe, held = library.get(arguments.name), library.untrusted.get(arguments.name.replace(":", "/"))
-    trusted = recipe is not None
+    recipe, untrusted = library.get(arguments.name), library.untrusted.get(arguments.name.replace(":", "/"))
+    runner = None
+    if recipe is None and untrusted is not None:  # no session reads it, but here the user asks for it
+        library, runner = _library(untrusted=True), _NoRunner(str(Path.cwd()))
+        recipe = library.get(arguments.name)
     if recipe is None:
-        if held is None:
-            _told([error for error in library.errors if Path(error.source or "").stem == arguments.name])
-            raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}.")
-        recipe = _untrusted(held)
-    if held is not None:
-        which = f"{held.source} is not trusted, so that this one runs" if trusted else "This recipe is not trusted"
-        print(f"acp-agent: {which}. {_advice([held])}", file=sys.stderr)
+        _told([error for error in library.errors if Path(error.source or "").stem == arguments.name])
+        raise AgentError(f"There is no recipe {arguments.name!r}. The recipes are: {', '.join(library.known)}.")
+    if untrusted is not None:
+        which = "This recipe is not trusted" if runner else f"{untrusted.source} is not trusted, so that this one runs"
+        print(f"acp-agent: {which}. {_advice([untrusted])}", file=sys.stderr)
     front_matter = split(recipe.source.read_text(encoding="utf-8-sig")).front_matter
-    around = surroundings(NO_SESSION, str(Path.cwd()), recipe)
-    if not trusted:
-        around = replace(around, runner=_Told(str(Path.cwd())))
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n\n" if front_matter else "\n"
-    print(_harmless(f"{recipe.source} ({recipe.origin}{'' if trusted else ', not trusted'}, {recipe.digest[:12]})"))
+    print(_harmless(f"{recipe.source} ({recipe.origin}{', not trusted' if runner else ''}, {recipe.digest[:12]})"))
     print(_harmless(shown), end="", flush=True)
-    text = render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)
-    print(_harmless(text))
+    around = surroundings(NO_SESSION, str(Path.cwd()), recipe, runner)
+    print(_harmless(render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)))
     return 0
 
 
-def _untrusted(recipe: Recipe) -> Recipe:
-    """A recipe that no session looks into, since the user asks for it."""
-    settings, known = _settings()
-    folders = recipe_folders(os.environ, settings, Path.cwd())
-    folder = next(folder for folder in folders if recipe.source.is_relative_to(folder.path))
-    name = str(recipe.source.relative_to(folder.path).with_suffix(""))
-    return read_recipe(folder, name, recipe.source, known, RESERVED)
-
-
-class _Told(CommandRunner):
-    """Says what would be run, and does not run it."""
+class _NoRunner(CommandRunner):
+    """Says what would be run, and runs nothing."""
 
     def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
         """See `CommandRunner.run`."""
@@ -199,8 +202,6 @@ def _new(arguments: argparse.Namespace) -> int:
         )
     if name in RESERVED:
         raise AgentError(f"/{name} is a command of the agent's own; take another name.")
-    from acp_agent.recipes.front_matter import FENCE
-
     settings, known = _settings()
     folder = _project_folder() if arguments.project else RecipeFolder("user", settings.home / RECIPES)
     path = folder.path / f"{name}{SUFFIX}"
@@ -238,59 +239,43 @@ def _project_folder() -> RecipeFolder:
 def _check(arguments: argparse.Namespace) -> int:
     settings, known = _settings()
     folders = recipe_folders(os.environ, settings, Path.cwd())
-    if arguments.paths:
-        # What is named twice, or by itself and with its folder, is told once.
-        found: dict[Path, RecipeError | str] = {}
-        for path in arguments.paths:
-            named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is told of by its own name
-            found |= _check_path(named, folders, known)
-        checked, errors = len(found), [error for error in found.values() if isinstance(error, RecipeError)]
-        notices = [notice for notice in found.values() if notice and isinstance(notice, str)]
-    else:
-        library = RecipeLibrary.read(folders, known, RESERVED)
-        checked, errors = sum(len(listing(folder).files) for folder in folders), [*library.errors]
-        notices = [*library.notices]
-    status = _told(errors, notices)
-    print(f"{checked} checked, {len(errors)} wrong.")
+    found: dict[Path, RecipeError | str] = {}
+    for named in arguments.paths:
+        path = Path(os.path.abspath(named))  # noqa: PTH100 - a link is told of by its own name
+        if not path.exists():
+            raise AgentError(f"There is no file {shlex.quote(str(path))}.")
+        for folder in _folders_of(path, folders):
+            found |= _checked(folder, path if path.is_relative_to(folder.path) else folder.path, known)
+    for folder in () if arguments.paths else folders:
+        found |= _checked(folder, folder.path, known)
+    errors = [error for error in found.values() if isinstance(error, RecipeError)]
+    status = _told(errors, [notice for notice in found.values() if notice and isinstance(notice, str)])
+    print(f"{len(found)} checked, {len(errors)} wrong.")
     return status
 
 
-def _check_path(path: Path, folders: Sequence[RecipeFolder], known: Known) -> dict[Path, RecipeError | str]:
-    """Check a file, or all that are in a folder, by the name that they have where recipes are looked for. A folder that
-    has such places in it, such as a project's, stands for them.
+def _checked(folder: RecipeFolder, path: Path, known: Known) -> dict[Path, RecipeError | str]:
+    """Check a file of a folder, or all files below one of its folders.
 
-    :returns: what there is, and what is wrong with it; where nothing is, its notice, which may be empty.
+    :returns: by file, its mistake; where it has none its notice, which may be empty.
     """
-    if places := _places_in(path, folders):
-        found: dict[Path, RecipeError | str] = {}
-        for place in places:
-            of_place = _check_path(place.path, [*folders, place], known)
-            found |= {at: "" if isinstance(why, NotOursError) else why for at, why in of_place.items()}
-        return found
-    home = next((folder for folder in reversed(folders) if path.is_relative_to(folder.path)), None)
-    wrong: dict[Path, RecipeError | str] = {}
-    if path.is_dir():
-        home = home or RecipeFolder("user", path)
-        within = listing(home, path)
-        files = within.files
-        wrong |= {at: RecipeError(why, source=str(at)) for at, why in within.unread}
-    elif not path.exists():
-        raise AgentError(f"There is no file {shlex.quote(str(path))}.")
+    if path == folder.path or path.is_dir():
+        within = listing(folder, path)
+    elif why := unlisted(folder, path):
+        within = Listing({}, ((path, why),))
     else:
-        home = home or RecipeFolder("user", path.parent)
-        if why := unlisted(home, path):
-            return {path: RecipeError(why, source=str(path))}
-        files = {str(path.relative_to(home.path).with_suffix("")): path}
-    for name, file in files.items():
+        within = Listing({str(path.relative_to(folder.path).with_suffix("")): path})
+    found: dict[Path, RecipeError | str] = {at: RecipeError(why, source=str(at)) for at, why in within.unread}
+    for name, file in within.files.items():
         try:
-            wrong[file] = read_recipe(home, name, file, known, RESERVED).notice
+            found[file] = read_recipe(folder, name, file, known, RESERVED).notice
         except RecipeError as error:
-            wrong[file] = error
-    return wrong
+            found[file] = "" if isinstance(error, NotOursError) and file != path else error
+    return found
 
 
-def _places_in(path: Path, folders: Iterable[RecipeFolder]) -> list[RecipeFolder]:
-    """The places for recipes, of this directory's and of a project's at the path, that are in a folder."""
+def _folders_of(path: Path, folders: Iterable[RecipeFolder]) -> list[RecipeFolder]:
+    """Return the folders of recipes below a path, such as a project's; where there are none, the one that it is in."""
     parts: tuple[tuple[str, str, Form], ...] = (
         (CLAUDE_FOLDER, CLAUDE_COMMANDS, "claude"),
         (PROJECT_FOLDER, RECIPES, "recipe"),
@@ -298,5 +283,7 @@ def _places_in(path: Path, folders: Iterable[RecipeFolder]) -> list[RecipeFolder
     places = [
         RecipeFolder("project", (path if path.name == name else path / name) / part, form) for name, part, form in parts
     ]
-    known = {place.path: place for place in (*places, *folders) if place.origin != "builtin"}
-    return [place for at, place in known.items() if at.is_dir() and at != path and at.is_relative_to(path)]
+    known = {place.path: place for place in (*places, *folders)}
+    below = [place for at, place in known.items() if at.is_dir() and at != path and at.is_relative_to(path)]
+    above = [place for at, place in known.items() if path.is_relative_to(at)]
+    return below or above[-1:] or [RecipeFolder("user", path if path.is_dir() else path.parent)]

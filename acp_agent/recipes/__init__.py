@@ -1,14 +1,13 @@
 """Recipes: Markdown files with YAML front matter, each a slash command in the editor and a name for `run -r`.
 
-Owns their form, their discovery and their rendering. Knows nothing of models, sessions or what a hook's handler does:
-the names of the handlers and of the tools that exist are given to it.
+The names of handlers, tools, strategies and providers that a file may use are given as `Known`.
 
 Importing this package loads neither yaml, pydantic nor jinja2.
 """
 
 from __future__ import annotations
 
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import (
     Argument,
     CompactionOptions,

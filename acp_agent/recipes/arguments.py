@@ -1,13 +1,14 @@
-"""Arguments on a command line: `depth=3 topic="two words" and the rest`, read and written.
+"""What is typed behind a recipe's name: arguments in front, as in `depth=3 topic="two words"`, and the rest.
 
-Only names that the recipe declares are arguments, and only in front: a sentence that holds an `=` stays a sentence.
-Knows no prompts and no templates.
+Only names that the recipe declares are arguments, and only in front: a sentence that holds an `=` stays a sentence. The
+rest is put in for `$ARGUMENTS`, and its words for `$1` to `$9`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from acp_agent.errors import RecipeArgumentError
 from acp_agent.recipes.model import Argument, Recipe
@@ -18,6 +19,8 @@ _ARGUMENT = re.compile(
     (?:\s+|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
+# `$10`, `$1.50` and `$1,000` are amounts, and a backslash keeps a placeholder as it is.
+_PLACEHOLDER = re.compile(r"(?P<kept>\\(?=\$(?:ARGUMENTS\b|[1-9])))?\$(?:ARGUMENTS\b|(?P<number>[1-9])(?!\d|[.,]\d))")
 
 
 def split_arguments(recipe: Recipe, line: str) -> tuple[dict[str, str], str]:
@@ -33,22 +36,21 @@ def split_arguments(recipe: Recipe, line: str) -> tuple[dict[str, str], str]:
     declared = {argument.name for argument in recipe.arguments}
     values: dict[str, str] = {}
     position = 0
-    while found := _ARGUMENT.match(line, position):
-        name = found["name"]
-        if name not in declared:
-            break
-        _require_new(recipe, name, values)
+    while (found := _ARGUMENT.match(line, position)) and found["name"] in declared:
+        _require_new(recipe, found["name"], values)
         if found["double"] is not None:
-            values[name] = re.sub(r"\\(.)", r"\1", found["double"], flags=re.DOTALL)
+            value = re.sub(r"\\(.)", r"\1", found["double"], flags=re.DOTALL)
         else:
-            values[name] = found["single"] if found["single"] is not None else found["plain"]
+            value = found["single"] if found["single"] is not None else found["plain"]
+        values[found["name"]] = value
         position = found.end()
     return values, line[position:].strip()
 
 
 def join_arguments(values: Mapping[str, str], rest: str) -> str:
-    """The command line that `split_arguments` reads these from, for a recipe that declares them."""
-    return " ".join([*(f"{name}={_quoted(value)}" for name, value in values.items()), rest]).strip()
+    """Return the command line that `split_arguments` reads these from, for a recipe that declares them."""
+    quoted = ((name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in values.items())
+    return " ".join([*(f'{name}="{value}"' for name, value in quoted), rest]).strip()
 
 
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
@@ -71,7 +73,7 @@ def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
 
 
 def missing_arguments(recipe: Recipe, given: Collection[str]) -> tuple[Argument, ...]:
-    """The arguments without which a recipe cannot be rendered.
+    """Return the arguments without which a recipe cannot be rendered.
 
     :param given: names of those that have a value.
     """
@@ -82,14 +84,39 @@ def missing_arguments(recipe: Recipe, given: Collection[str]) -> tuple[Argument,
     )
 
 
+def words_of(typed: str) -> list[str]:
+    """Split what was typed as a shell does; at spaces alone where a quote is not closed."""
+    try:
+        return shlex.split(typed)
+    except ValueError:
+        return typed.split()
+
+
+def pieces(text: str, *, positions: bool) -> Iterator[str | int]:
+    """Cut a text at its placeholders.
+
+    :param positions: whether `$1` to `$9` are some.
+    :returns: texts, and 0 for `$ARGUMENTS`, 1 to 9 for the words.
+    """
+    done = 0
+    for found in _PLACEHOLDER.finditer(text):
+        if found["number"] is not None and not positions:
+            continue
+        yield text[done : found.start()]
+        done = found.end()
+        yield found[0].removeprefix("\\") if found["kept"] is not None else int(found["number"] or 0)
+    yield text[done:]
+
+
+def fill(text: str, typed: str) -> str:
+    """Put what was typed in for the placeholders of a text, once: a placeholder in it stays as it is."""
+    words = [typed, *words_of(typed), *[""] * 9]
+    return "".join(piece if isinstance(piece, str) else words[piece] for piece in pieces(text, positions=True))
+
+
 def _require_new(recipe: Recipe, name: str, values: Mapping[str, str]) -> None:
     if name in values:
         raise RecipeArgumentError(
             f"the argument `{name}` of the recipe `{recipe.name}` is given twice; give it once. Where the second "
             "belongs to the instructions, put another word before it"
         )
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

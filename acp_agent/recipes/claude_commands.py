@@ -1,23 +1,23 @@
-"""Commands that were written for Claude Code, read as recipes: people bring what they have.
+"""Commands that were written for Claude Code, read and rendered as recipes.
 
-Such a file is somebody else's format: what this agent does not know of it is left out with a line in the log, and is no
-error. Its front matter is read line by line, since much of what stands there is no YAML.
+What this agent does not know of such a file is left out with a line in the log, and is no error. The front matter is
+read line by line, since much of what stands there is no YAML. No brace is a template.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
-from collections.abc import Collection, Iterator
+import shlex
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from acp_agent.config.checks import unknown_provider
-from acp_agent.config.document import DocumentError
 from acp_agent.config.settings import is_model_name
 from acp_agent.errors import RecipeError
-from acp_agent.recipes.front_matter import first_line, split
-from acp_agent.recipes.model import MCP_TOOL, Known, Origin, Recipe
+from acp_agent.recipes.arguments import fill, words_of
+from acp_agent.recipes.model import MCP_TOOL, CommandError, Known, Origin, Recipe, RefusedCommandError
+from acp_agent.recipes.parser import digest, first_line, split
 
 TOOLS = {
     "AskUserQuestion": "ask_user",
@@ -31,43 +31,44 @@ TOOLS = {
     "TodoWrite": "plan",
     "Write": "write",
 }
-"""Names of its tools, and those of ours that do the same."""
-FREE = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
+"""Claude Code's tools, and ours that do the same."""
+ALWAYS_ALLOWED = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
 """Tools that such a command need not name."""
 LOOKING = (
     *("git status", "git status *", "git diff", "git diff *", "git log", "git log *", "git show", "git show *"),
-    *("git branch --show-current", "git rev-parse *"),
+    *("git branch --show-current", "git rev-parse *", "!git --output", "!git --ext-diff", "!git --textconv"),
     *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*", "!git diff ..", "!git diff */.."),
 )
-"""What such a command's own text may run beside its `allowed-tools`: git telling of the repository. Claude Code runs
-that unasked, and the files in circulation count on it."""
+"""What the text of such a command may run beside its `allowed-tools`: Claude Code runs that unasked, and the files in
+circulation count on it."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
+_COMMAND = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`")
+_UNQUOTED = re.compile(r"('[^']*'|\"[^\"]*\")|(?<!\S)\$ARGUMENTS(?!\S)")
+_SHELL_SYNTAX = re.compile(r"[|&;<>$(){}\[\]*?~#!\\]|^\w+=")
+_TYPED = "\0"
+"""Stands in a command for `$ARGUMENTS` outside of quotes."""
 
 _log = logging.getLogger(__name__)
 
 
 def command_name(name: str) -> str:
-    """How a file is called here: in lower-case letters, without spaces."""
+    """Return a file's name in lower-case letters, without spaces and dots."""
     return re.sub(r"[ .]+", "-", name.lower())
 
 
 def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
     """Make a recipe of a command's file.
 
-    :raises DocumentError: there is nothing in it that could be sent.
-    :raises RecipeError: it limits the commands that may run, but not so that anybody could tell which may.
+    :raises DocumentError: it has no text.
+    :raises RecipeError: its limit of commands cannot be understood.
     """
     parts = split(text)
-    if not parts.body.strip():
-        raise DocumentError("has no text")
-    if name in known.required_hooks:
-        raise DocumentError(f"cannot take the place of /{name}")
     keys = _keys(parts.front_matter or "")
     for key in keys.keys() - {"description", "argument-hint", "allowed-tools", "model"}:
         _log.info("%s: the key `%s` is not understood, and left out", source, key)
-    tools, commands = (None, None) if "allowed-tools" not in keys else _allowed(keys["allowed-tools"], source, known)
+    tools, commands = _allowed(keys["allowed-tools"], source, known) if "allowed-tools" in keys else (None, None)
     return Recipe(
         name=name,
         description=_text(keys.get("description", "")) or first_line(parts.body),
@@ -75,7 +76,7 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
         body_line=parts.body_line,
         source=source,
         origin=origin,
-        digest=hashlib.sha256(text.encode()).hexdigest(),
+        digest=digest(text),
         allowed_tools=tools,
         allowed_commands=commands,
         model=_model(_text(keys.get("model", "")), source, known),
@@ -84,17 +85,56 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
     )
 
 
+def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None) -> Iterator[str]:
+    """Yield the text of a command piece by piece.
+
+    !`command` is what that command prints, where the recipe may run it and it needs no shell; else it stays as it is,
+    for the model to run.
+
+    :param typed: all that stands behind the command's name.
+    :param shell: see `Surroundings.shell`; None runs nothing.
+    :raises RecipeError: a command failed; names file and line.
+    """
+    done = 0
+    for found in _COMMAND.finditer(recipe.body):
+        yield fill(recipe.body[done : found.start()], typed)
+        done = found.end()
+        printed = None
+        try:
+            if shell is not None and (words := _command_words(found["command"], typed)):
+                printed = shell(*words)
+        except RefusedCommandError:
+            pass
+        except CommandError as error:
+            line = recipe.body_line + recipe.body.count("\n", 0, found.start())
+            raise RecipeError(str(error), source=str(recipe.source), line=line) from error
+        yield fill(found[0], typed) if printed is None else printed
+    yield fill(recipe.body[done:], typed)
+
+
+def _command_words(command: str, typed: str) -> list[str]:
+    """Return the words of a command line that needs no shell; nothing for another one. No shell reads what was typed:
+    `$ARGUMENTS` is as many words as that has, and one where it stands in quotes."""
+    if _SHELL_SYNTAX.search(fill(command, "")):
+        return []
+    try:
+        words = shlex.split(_UNQUOTED.sub(lambda found: found[1] or _TYPED, command))
+    except ValueError:
+        return []
+    filled = [words_of(typed) if word == _TYPED else [fill(word, typed)] for word in words]
+    return [word for some in filled for word in some if word]
+
+
 def _keys(front_matter: str) -> dict[str, list[str]]:
-    """The lines of each key."""
+    """Return the lines of each key."""
     keys: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in front_matter.split("\n"):
         found = _KEY.match(line.rstrip())
         if found:
             lines = keys.setdefault(found["key"].lower().replace("_", "-"), [])
-            lines.append((found["value"] or "").strip())
-        elif line.strip():
-            lines.append(line.strip())
+        if line.strip():
+            lines.append((found["value"] or "").strip() if found else line.strip())
     return keys
 
 
@@ -105,38 +145,28 @@ def _text(lines: Collection[str]) -> str:
 
 
 def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The tools that may run, and the commands that the shell may."""
-    tools = {name for name in FREE if known.tools is None or name in known.tools}
+    """Return the tools that may run, and the patterns of the commands that the shell may."""
+    tools = {name for name in ALWAYS_ALLOWED if known.tools is None or name in known.tools}
     patterns: list[str] = []
     for found in _TOOL.finditer(", ".join(line.removeprefix("- ") for line in lines)):
-        if found["name"].startswith(MCP_TOOL):
-            tools.add(found["name"])
-            continue
-        tool = TOOLS.get(found["name"])
-        if tool is None or (known.tools is not None and tool not in known.tools):
-            _log.info("%s: there is no tool like %s here", source, found["name"])
+        name, limit = found["name"], found["pattern"]
+        tool = name if name.startswith(MCP_TOOL) else TOOLS.get(name)
+        if tool is None or (known.tools is not None and tool != name and tool not in known.tools):
+            _log.info("%s: there is no tool like %s here", source, name)
             continue
         tools.add(tool)
-        if tool == "shell":
-            limit = found["pattern"]
-            if found["behind"] and not (limit or "").removesuffix(":*").strip():
-                raise RecipeError(
-                    f"allowed-tools: nobody can tell which commands `{found['name']}{found['behind']}` allows; write "
-                    f"`{found['name']}` for all, or as in `{found['name']}(git log:*)`",
-                    source=str(source),
-                )
-            patterns += _patterns(limit)
+        if tool != "shell":
+            continue
+        command = (limit or "").strip().removesuffix(":*")
+        if found["behind"] and not command.strip():
+            raise RecipeError(
+                f"allowed-tools: nobody can tell which commands `{name}{found['behind']}` allows; write `{name}` for "
+                f"all, or as in `{name}(git log:*)`",
+                source=str(source),
+            )
+        # `git add:*` is `git add` with or without anything behind it.
+        patterns += [command or "*", f"{command} *"] if (limit or "").strip().endswith(":*") else [command or "*"]
     return tuple(sorted(tools)), tuple(dict.fromkeys(patterns)) if "shell" in tools else None
-
-
-def _patterns(pattern: str | None) -> Iterator[str]:
-    """Our patterns for one of Claude Code's: `git add:*` is `git add`, with or without anything behind it."""
-    words = "*" if pattern is None else pattern.strip()
-    if words.endswith(":*"):
-        yield words.removesuffix(":*")
-        yield f"{words.removesuffix(':*')} *"
-    else:
-        yield words
 
 
 def _model(name: str, source: Path, known: Known) -> str | None:

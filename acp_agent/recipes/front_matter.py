@@ -1,175 +1,30 @@
-"""From the text of a Markdown file to a `Recipe`: the split, the front matter's model, and what it means.
+"""The front matter of a recipe: the pydantic model of its keys. What a key means beside the others, `parser` checks.
 
-Imported when the first recipe is read, since it imports pydantic. Knows nothing of folders, nor whether the template is
-any good (see `template`).
+Imported with the first file that is read, since it imports pydantic. The descriptions become the tables of the docs and
+the JSON Schema for editors.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from functools import partial
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from acp_agent.config.checks import unknown_provider
-from acp_agent.config.deprecated import current
-from acp_agent.config.document import Document, DocumentError, did_you_mean, parse_mapping, validate
-from acp_agent.config.forms import ModelName
-from acp_agent.config.hook_events import OF_CALLS, event_name
+from acp_agent.config.forms import ModelName, SizeOrNull, off_again
+from acp_agent.config.hook_events import OnError
 from acp_agent.config.settings import Mode
-from acp_agent.frozen import frozen
-from acp_agent.recipes.compaction_section import (
-    SWAP_HANDLER,
-    CompactionSection,
-    compaction_options,
-)
-from acp_agent.recipes.hooks_section import HookSection, hook_bindings, is_text_param
-from acp_agent.recipes.model import MCP_TOOL, Argument, HookBinding, Known, Origin, Recipe
-from acp_agent.recipes.template import PLACE_NAMES, RESERVED_NAMES
+from acp_agent.conversation.messages import JsonValue
+from acp_agent.recipes.model import PLACE_NAMES, RESERVED_NAMES, Verify
 
-FENCE = "---"
-MAX_DESCRIPTION = 100
-
-_LANGUAGE = (
+_JINJA_WORDS = (
     *("True", "False", "None", "true", "false", "none", "self", "loop"),
     *("and", "or", "not", "in", "is", "if", "else"),
 )
-"""Words that Jinja2 takes for something else in `{{ … }}`, whatever an argument of that name is given."""
 
 
-@frozen
-class Parts:
-    """A file cut at its fences.
-
-    :ivar front_matter: the YAML between them, which begins in line 2; None where the file has none.
-    :ivar body_line: the line that `body` begins at, from 1.
-    """
-
-    front_matter: str | None
-    body: str
-    body_line: int
-
-
-def split(text: str) -> Parts:
-    """Cut a file into front matter and body.
-
-    Front matter is there if the first line is `---`, and ends at the next such line. Lines end with a line feed, with
-    or without a carriage return before it, as in every editor; other characters that Unicode calls line ends do not
-    count.
-
-    :raises DocumentError: it is never closed.
-    """
-    lines = text.replace("\r\n", "\n").split("\n")
-    if lines[0].rstrip() != FENCE:
-        return Parts(None, "\n".join(lines), 1)
-    for index, line in enumerate(lines[1:], start=1):
-        if line.rstrip() == FENCE:
-            return Parts("\n".join(lines[1:index]), "\n".join(lines[index + 1 :]), index + 2)
-    raise DocumentError(f"the front matter that begins here has no closing {FENCE}", 1)
-
-
-def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
-    """Make a recipe of a file's text.
-
-    :param text: the whole file.
-    :param name: what the file is called, without `.md`, behind the folders that it is in: `github/pr`.
-    :param known: what it may name, and what a recipe of its name must have.
-    :raises DocumentError: it is wrong; with line and key where known.
-    """
-    parts = split(text)
-    if not parts.body.strip():
-        raise DocumentError("has no text below its front matter; that text is what the model is told", parts.body_line)
-    document = (
-        parse_mapping(parts.front_matter, 2, partial(_is_text, known)) if parts.front_matter else Document({}, {})
-    )
-    document, notice = current(document, source)
-    matter = validate(FrontMatter, document)
-    if matter.name not in (None, name, name.rpartition("/")[2]):
-        message = f"says {matter.name!r}, but the file is {name}.md; make them equal, or leave this key out"
-        raise DocumentError(message, document.lines["name",], "name")
-    _check_tools(matter, document, known)
-    hooks = hook_bindings(matter.hooks, document, known)
-    _check_required_hook(name, hooks, document, known)
-    _check_run(matter, hooks, document, known)
-    return Recipe(
-        name=name,
-        description=matter.description or first_line(parts.body),
-        body=parts.body,
-        body_line=parts.body_line,
-        source=source,
-        origin=origin,
-        digest=hashlib.sha256(text.encode()).hexdigest(),
-        allowed_tools=None if matter.allowed_tools is None else tuple(matter.allowed_tools),
-        allowed_commands=None if matter.allowed_commands is None else tuple(matter.allowed_commands),
-        arguments=_arguments(matter, document),
-        hooks=hooks,
-        model=matter.model,
-        mode=matter.mode,
-        version=matter.version,
-        compaction=compaction_options(matter.compaction, hooks, document, known) if matter.compaction else None,
-        notice=notice,
-    )
-
-
-def first_line(body: str) -> str:
-    """What describes a recipe that does not describe itself."""
-    line = next(line for line in body.split("\n") if line.strip()).lstrip("# ").strip()
-    return line if len(line) <= MAX_DESCRIPTION else line[: MAX_DESCRIPTION - 1].rstrip() + "…"
-
-
-def _arguments(matter: FrontMatter, document: Document) -> tuple[Argument, ...]:
-    arguments = {
-        name: Argument(name, section.description, section.default, section.required)
-        for name, section in ((name, section or ArgumentSection()) for name, section in matter.arguments.items())
-    }
-    for name, default in matter.defaults.items():
-        if name in arguments and arguments[name].default is not None:
-            place = ("defaults", name)
-            raise DocumentError(
-                "has a default under `arguments` too; keep one", document.lines[place], f"defaults.{name}"
-            )
-        known = arguments.get(name, Argument(name))
-        arguments[name] = Argument(name, known.description, default, known.required)
-    return tuple(arguments.values())
-
-
-def _check_tools(matter: FrontMatter, document: Document, known: Known) -> None:
-    if known.tools is None:
-        return
-    for index, tool in enumerate(matter.allowed_tools or ()):
-        if tool not in known.tools and not tool.startswith(MCP_TOOL):
-            message = f"there is no tool {tool!r}; {did_you_mean(tool, known.tools)}"
-            raise DocumentError(message, document.lines["allowed_tools", index], f"allowed_tools.{index}")
-
-
-def _check_required_hook(name: str, hooks: dict[str, HookBinding], document: Document, known: Known) -> None:
-    event, handler = known.required_hooks.get(name, (None, None))
-    if event is None or handler is None or (event in hooks and hooks[event].handler(handler) is not None):
-        return
-    message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename the file"
-    raise DocumentError(message, document.lines.get(("hooks",), 1), "hooks")
-
-
-def _check_run(matter: FrontMatter, hooks: dict[str, HookBinding], document: Document, known: Known) -> None:
-    if any(binding.handler(SWAP_HANDLER) for binding in hooks.values()):
-        if matter.model is not None:
-            message = "is for recipes whose answer is shown; the model that writes a summary is `compaction.model`"
-            raise DocumentError(message, document.lines["model",], "model")
-        if matter.mode is not None:
-            message = "is for recipes that run tools, which one that compacts does not; leave this key out"
-            raise DocumentError(message, document.lines["mode",], "mode")
-        for word in hooks:
-            if event_name(word) in OF_CALLS:
-                message = "is for recipes that run tools, which one that compacts does not; leave this event out"
-                raise DocumentError(message, document.lines["hooks", word], f"hooks.{word}")
-    if matter.model is not None and known.providers is not None:
-        wrong = unknown_provider(matter.model, known.providers)
-        if wrong:
-            raise DocumentError(wrong, document.lines["model",], "model")
+# --- values ---
 
 
 def _argument_name(value: str) -> str:
@@ -179,21 +34,9 @@ def _argument_name(value: str) -> str:
         raise PydanticCustomError(
             "argument_reserved", "this name stands for the rest of the command line; take another"
         )
-    if value in (*PLACE_NAMES, *_LANGUAGE):
+    if value in (*PLACE_NAMES, *_JINJA_WORDS):
         raise PydanticCustomError("argument_reserved", "this name has a meaning of its own in a template; take another")
     return value
-
-
-def _is_text(known: Known, place: tuple[str | int | None, ...], word: str) -> bool:
-    match place:
-        case ("name" | "description" | "version",) | ("defaults", _) | ("arguments", _, "description" | "default"):
-            return place[-1] is not None
-        case ("allowed_commands", int()):
-            return True
-        case ("hooks", _, "params", *inner) | ("hooks", _, "handlers", int(), "params", *inner):
-            return is_text_param(known, inner, word)
-        case _:
-            return False
 
 
 def _one_line(value: str) -> str:
@@ -206,6 +49,17 @@ def _not_null(value: object) -> object:
     return value
 
 
+def _named(value: object) -> object:
+    return {"handler": value} if isinstance(value, str) else value
+
+
+def _heading(value: str) -> str:
+    text = " ".join(value.lstrip().lstrip("#").split())
+    if not text:
+        raise PydanticCustomError("heading", "should be the text of a heading")
+    return text
+
+
 Words = Annotated[str, WithJsonSchema({"type": ["string", "number", "boolean"], "title": "a text"})]
 """A text, which is taken as it is written: without quotes, an editor may see a number in it."""
 ArgumentName = Annotated[
@@ -213,7 +67,7 @@ ArgumentName = Annotated[
     AfterValidator(_argument_name),
     WithJsonSchema(
         {
-            "pattern": f"^(?!(?:{'|'.join((*RESERVED_NAMES, *PLACE_NAMES, *_LANGUAGE))})$)[A-Za-z_][A-Za-z0-9_]*$",
+            "pattern": f"^(?!(?:{'|'.join((*RESERVED_NAMES, *PLACE_NAMES, *_JINJA_WORDS))})$)[A-Za-z_][A-Za-z0-9_]*$",
             "type": "string",
         }
     ),
@@ -229,6 +83,17 @@ Patterns = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": ["string", "number", "boolean"], "minLength": 1}}),
 ]
 """As `Limit`, each taken as it is written."""
+Heading = Annotated[
+    str, AfterValidator(_heading), WithJsonSchema({"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})
+]
+Checking = Annotated[
+    Verify | None,
+    BeforeValidator(off_again),
+    WithJsonSchema({"enum": [*get_args(Verify), False, None], "title": "`off`, `mark`, `mend`, `reject`"}),
+]
+
+
+# --- the model ---
 
 
 class Section(BaseModel):
@@ -246,6 +111,56 @@ class ArgumentSection(Section):
     default: Words | None = Field(default=None, description="its value where none is given; left out: empty")
     required: bool = Field(
         default=False, description="whether it is asked for where it is not given and has no default"
+    )
+
+
+class HandlerSection(Section):
+    """`hooks.*.handlers.*`; a name alone is one without parameters."""
+
+    handler: str = Field(description="its name")
+    params: dict[str, JsonValue] = Field(default={}, description="how it does what it does")
+    on_error: OnError = Field(default="ask", description="what it means when it [fails](hooks.md#failures)")
+
+
+HandlerItem = Annotated[HandlerSection, BeforeValidator(_named, json_schema_input_type=str | HandlerSection)]
+
+
+class HookSection(Section):
+    """`hooks.*`: one `handler` with its `params` and `on_error`, or several `handlers` in order."""
+
+    handler: str | None = Field(default=None, description="the one handler that answers")
+    handlers: Annotated[list[HandlerItem], Field(min_length=1)] | None = Field(
+        default=None, description="several, in this order; `external` stands for all hooks that are not the recipe's"
+    )
+    once: bool = Field(default=False, description="only until the first answer of the run")
+    params: dict[str, JsonValue] = Field(default={}, description="how the one handler does what it does")
+    on_error: OnError = Field(default="ask", description="what it means when it [fails](hooks.md#failures)")
+
+
+class CompactionSection(Section):
+    """`compaction`. Null is the same as leaving the key out."""
+
+    strategy: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None,
+        description="how it is done, such as `summary`, `excerpts` or `mask`; a name that no strategy has is an error",
+    )
+    size: SizeOrNull = Field(
+        default=None,
+        description="how much the new context may take beside the system prompt and the tools; left out: `20%`, and at "
+        "most 64,000 tokens",
+    )
+    sections: list[Heading] | None = Field(
+        default=None, description="headings that a summary must have, with or without their `#`; `[]`: none"
+    )
+    verify: Checking = Field(
+        default=None,
+        description="what happens where a summary says what the conversation does not: nothing, it is marked, the "
+        "model is asked once to mend it, or it is not used",
+    )
+    model: ModelName | None = Field(
+        default=None,
+        description="writes the summary; left out: the session's own. A provider that is neither built in nor in "
+        "`config.yaml` is an error",
     )
 
 

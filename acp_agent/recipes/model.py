@@ -1,8 +1,8 @@
-"""A recipe as plain data. Knows neither files nor templates."""
+"""Recipes as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -19,24 +19,61 @@ Origin: TypeAlias = Literal["builtin", "user", "project"]
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
 KnownHandlers: TypeAlias = Mapping[str, Collection[str]]
-"""The events that a recipe may hook into, each with the names of the handlers that exist for it."""
+"""By event that a recipe may hook into, the names of the handlers that exist for it."""
 
 RequiredHooks: TypeAlias = Mapping[str, tuple[str, str]]
-"""By recipe name, the event and the handler that a recipe of that name must bind, whoever wrote it."""
+"""By recipe name, the event and the handler that a recipe of that name must bind."""
 
 
+FENCE = "---"
+"""The line before and behind the front matter."""
 MCP_TOOL = "mcp__"
-"""How the names of tools of MCP servers begin. Which there are, a session knows when they have been started."""
+"""The beginning of the names of MCP servers' tools, which are known when the servers have started."""
+SWAP_HANDLER = "swap_context"
+"""The handler that makes a compaction of a recipe's answer."""
+EXTERNAL = "external"
+"""Stands in a list of handlers for all hooks that are not the recipe's."""
+RESERVED_NAMES = ("instructions", "arguments")
+"""Both stand for the rest of the command line in a template."""
+PLACE_NAMES = ("conversation_id", "cwd", "date", "git", "shell")
+"""What a template may ask for beside its arguments."""
+
+
+class CommandError(Exception):
+    """A command of a recipe's text could not be run, or failed; names the command and says why."""
+
+
+class RefusedCommandError(CommandError):
+    """A command of a recipe's text is none of those that the recipe may run."""
+
+
+@frozen
+class Surroundings:
+    """What a recipe's text may ask for beside its arguments; see `PLACE_NAMES`.
+
+    :ivar cwd: absolute path of the session's folder.
+    :ivar date: today, as in 2026-03-31.
+    :ivar git: has `branch`, `head`, `root` and `dirty`.
+    :ivar shell: runs a command and returns what it prints; raises `CommandError`.
+    :ivar close: ends the command that runs, and runs no other.
+    """
+
+    conversation_id: str
+    cwd: str
+    date: str
+    git: object
+    shell: Callable[..., str]
+    close: Callable[[], None]
 
 
 @frozen
 class Known:
-    """What a recipe's front matter is checked against, given by whoever has the tools and the handlers.
+    """What a recipe's front matter is checked against.
 
-    :ivar tools: names that `allowed_tools` may list; None where that is not known, and any will do.
-    :ivar strategies: names that `compaction.strategy` may take; None likewise.
-    :ivar providers: names that `compaction.model` may begin with; None likewise.
-    :ivar params: what the parameters of each handler have to be like; None likewise.
+    :ivar tools: names that `allowed_tools` may list; None for any.
+    :ivar strategies: names that `compaction.strategy` may take; None for any.
+    :ivar providers: names that `compaction.model` may begin with; None for any.
+    :ivar params: the model of each handler's parameters; None for any.
     """
 
     handlers: KnownHandlers
@@ -76,7 +113,7 @@ class NamedHandler:
 
 @frozen
 class HookBinding:
-    """What a recipe wants done at an event of its own run.
+    """The handlers of a recipe at an event of its run.
 
     :ivar handlers: in order, after all hooks that are not the recipe's.
     :ivar once: only until the run's first answer, so that a follow-up in the same run does not repeat it.
@@ -88,13 +125,13 @@ class HookBinding:
     first: tuple[NamedHandler, ...] = ()
 
     def handler(self, name: str) -> NamedHandler | None:
-        """The first handler of this name; None where it is not bound."""
+        """Return the first handler of this name; None where it is not bound."""
         return next((handler for handler in (*self.first, *self.handlers) if handler.name == name), None)
 
 
 @frozen
 class CompactionOptions:
-    """How a recipe that compacts wants it done. None, wherever it stands, leaves it to whoever compacts.
+    """How a recipe that compacts wants it done. None leaves it to the configuration.
 
     :ivar strategy: its name.
     :ivar size: how much the new context may take beside the system prompt and the tools, for `size_tokens`.
@@ -154,9 +191,9 @@ class Recipe:
 
     @property
     def command(self) -> str:
-        """The name as editors are told it: one word without a slash, as they want it."""
+        """Return the name as editors are told it: one word without a slash."""
         return self.name.replace("/", ":")
 
     def handler(self, name: str) -> NamedHandler | None:
-        """The first handler of this name, at whatever event; None where none is bound."""
+        """Return the first handler of this name, at any event; None where none is bound."""
         return next((found for binding in self.hooks.values() if (found := binding.handler(name))), None)

@@ -19,11 +19,12 @@ from acp_agent.turn.host import TurnLimits
 from acp_agent.turn.updates import Command
 
 if TYPE_CHECKING:
-    from acp_agent.recipes.library import RecipeLibrary
-    from acp_agent.recipes.model import Recipe, RequiredHooks
-    from acp_agent.recipes.surroundings import Surroundings
+    from acp_agent.recipes.discovery import RecipeLibrary
+    from acp_agent.recipes.model import Recipe, RequiredHooks, Surroundings
 
 RENDER_SECONDS = 5.0
+COMMAND_SECONDS = 10.0
+"""For all commands of a recipe's text."""
 SWAP_CONTEXT = "swap_context"
 COMPACT = "compact"
 """Name of the recipe that automatic compaction runs, too."""
@@ -86,11 +87,11 @@ class RecipeRun:
         :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
         """
         try:
-            with anyio.move_on_after(seconds + (around.runner.seconds if around else 0)):
+            with anyio.move_on_after(seconds + (COMMAND_SECONDS if around else 0)):
                 return await to_thread.run_sync(self.render, around, abandon_on_cancel=True)
         finally:
             if around is not None:
-                around.runner.close()
+                around.close()
         message = f"was not rendered within {seconds:g} seconds; make its template simpler"
         raise RecipeError(message, source=str(self.recipe.source))
 

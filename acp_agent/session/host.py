@@ -50,8 +50,7 @@ from acp_agent.turn.updates import Option, Update, UsageUpdated
 if TYPE_CHECKING:
     from acp_agent.conversation.events import ContextRestored
     from acp_agent.llm.registry import Registry
-    from acp_agent.recipes.model import Recipe
-    from acp_agent.recipes.surroundings import Surroundings
+    from acp_agent.recipes.model import Recipe, Surroundings
     from acp_agent.session.compact.control import SessionCompaction
     from acp_agent.session.hooking import SessionHooks
     from acp_agent.session.refusals import Refusals
@@ -365,10 +364,10 @@ class SessionHost:
 
     def surroundings(self, recipe: Recipe) -> Surroundings:
         """What a recipe's template may ask for beside its arguments."""
-        from acp_agent.session.surroundings import surroundings
+        from acp_agent.session.surroundings import CommandRunner, surroundings
 
-        env = environment_without(key_variables(self.settings))
-        return surroundings(self.session_id, self.cwd, recipe, env)
+        runner = CommandRunner(self.cwd, env=environment_without(key_variables(self.settings)))
+        return surroundings(self.session_id, self.cwd, recipe, runner)
 
     async def read_instructions(self) -> InstructionsLoaded:
         """The system prompt as the project's files say now."""

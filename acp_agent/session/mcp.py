@@ -234,7 +234,7 @@ class SessionMcp:
 
     async def _offer(self) -> None:
         try:
-            await self._host.recipes.offer()
+            await self._host.recipes.show_changes()
         except Exception:
             # The prompt that needs a recipe says what is wrong, to somebody who can read it.
             _log.exception("could not offer the prompts of MCP servers")

@@ -16,11 +16,11 @@ from acp_agent.turn.updates import Command, CommandsUpdated
 
 if TYPE_CHECKING:
     from acp_agent.config import Settings
-    from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.discovery import RecipeLibrary
     from acp_agent.session.host import SessionHost
 
 WATCH_SECONDS = 2.0
-"""Between two looks at the folders of a session that does nothing; one takes less than a millisecond."""
+"""Between two checks of the folders of an idle session; one takes less than a millisecond."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,79 +36,75 @@ class SessionRecipes:
         self._services = services
         self._cwd = cwd
         self._lock = anyio.Lock()
-        self._doubted = False
-        self._wanted = anyio.Event()
+        self._stale = False
+        self._reload_now = anyio.Event()
         self._library: RecipeLibrary | None = None
         self._signature: Hashable = None
         self._settings: Settings | None = None
         self._trusted: frozenset[tuple[Path, str]] = frozenset()
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
         self._offered: tuple[Command, ...] | None = None
 
     async def library(self) -> RecipeLibrary:
-        """The recipes as they were last read, or are now where they were doubted. Read on first use: a new session does
-        not wait for it."""
-        if self._doubted:
-            await self.renew()
+        """Return the recipes; read them on first use, and again after `invalidate` where a file has changed."""
+        if self._stale:
+            await self.reload()
         async with self._lock:
             return self._library or await self._read()
 
-    def doubt(self) -> None:
-        """They may have changed: whoever asks for them next gets them as they are, and nobody else waits for that. The
-        folders are looked at in their turn, not beside the beginning of each prompt; at once where others may run."""
-        self._doubted = True
+    def invalidate(self) -> None:
+        """Have the next `library` check the folders. They are checked in the background at once only where settings or
+        trust have changed, so that a prompt without a recipe does not wait for the disk."""
+        self._stale = True
         if not self._is_current():
-            self._wanted.set()
+            self._reload_now.set()
 
     async def commands(self) -> tuple[Command, ...]:
-        """Which commands there are."""
+        """Return the commands on offer."""
         return self._commands(await self.library())
 
     async def show(self) -> None:
-        """Tell the editor which commands there are."""
+        """Send the list of commands to the editor."""
         self._offered = await self.commands()
         await self._host.show(CommandsUpdated(self._offered))
 
-    async def offer(self) -> None:
-        """Tell the editor which commands there are, where they are others than it was told; an MCP server has changed
-        its own."""
+    async def show_changes(self) -> None:
+        """Send the list of commands to the editor where it differs from the one that was sent."""
         if self._offered is not None and self._commands(await self.library()) != self._offered:
             await self.show()
 
-    async def renew(self) -> None:
-        """Read the recipes again where one was changed since, and tell the editor where the commands are others."""
+    async def reload(self) -> None:
+        """Read the recipes again where something has changed, and send the list where it differs."""
         async with self._lock:
             if self._library is None:
                 return
-            # Whoever doubts them from here on may know more than what is read now.
-            self._doubted = False
-            signature = await self._look()
+            self._stale = False  # before the disk is read: who invalidates from here on may know more
+            signature = await self._read_signature()
             if signature == self._signature and self._is_current():
                 return
-            others = self._host.trust.state != self._trusted
+            trust_changed = self._host.trust.state != self._trusted
             library = await self._read()
-        if self._offered is not None and (others or self._commands(library) != self._offered):
+        if self._offered is not None and (trust_changed or self._commands(library) != self._offered):
             await self.show()
 
     async def watch(self, idle: Callable[[], bool]) -> None:
-        """Renew when they are doubted, and every now and then while nothing else is done.
+        """Reload when it is due, and every few seconds while the session is idle.
 
-        :param idle: whether no turn runs.
+        :param idle: returns whether no turn runs.
         """
         while True:
             with anyio.move_on_after(WATCH_SECONDS):
-                await self._wanted.wait()
-            self._wanted = anyio.Event()
-            if not (self._doubted or idle()):
+                await self._reload_now.wait()
+            self._reload_now = anyio.Event()
+            if not (self._stale or idle()):
                 continue
             try:
-                await self.renew()
-            except Exception:
-                # The prompt that needs a recipe says what is wrong, to somebody who can read it.
+                await self.reload()
+            except Exception:  # the prompt that needs a recipe reports it to the user
                 _log.exception("could not look for changed recipes")
 
     def _is_current(self) -> bool:
-        """Whether they were read with the settings and the trust that hold now."""
+        """Return whether the recipes were read with today's settings and trust."""
         return self._settings is self._host.settings and self._trusted == self._host.trust.state
 
     def _commands(self, library: RecipeLibrary) -> tuple[Command, ...]:
@@ -116,30 +112,25 @@ class SessionRecipes:
 
     async def _read(self) -> RecipeLibrary:
         trust = self._host.trust
-        # Which finds what the settings say of the project.
-        await trust.looked()
-        settings = self._host.settings
-        # Looked at before, so that a change meanwhile is another signature.
-        signature = await self._look()
-        trusted = trust.state
-        # It loads YAML and templates as well, for which the end of the process does not wait.
+        await trust.looked()  # which reads the project's settings
+        settings, trusted = self._host.settings, trust.state
+        # Taken before the files are read, so that a change meanwhile gives another one.
+        signature = await self._read_signature()
+        # The end of the process does not wait for it: it also imports YAML and Jinja2.
         library = await anyio.to_thread.run_sync(
             self._services.library, settings, self._cwd, trust.trusted, abandon_on_cancel=True
         )
         self._library, self._settings, self._signature, self._trusted = library, settings, signature, trusted
-        notices = (*settings.notices, *library.notices)
-        told, self._told = self._told, frozenset((*map(str, library.errors), *notices))
-        for error in library.errors:
-            if str(error) not in told:
-                _log.warning("recipe left out: %s", error)
-                await self._host.tell(f"A recipe was left out. {error}")
-        for notice in notices:
-            if notice not in told:
-                _log.warning("%s", notice)
-                await self._host.tell(notice)
+        errors = {str(error): f"A recipe was left out. {error}" for error in library.errors}
+        messages = errors | {notice: notice for notice in (*settings.notices, *library.notices)}
+        reported, self._reported = self._reported, frozenset(messages)
+        for key, message in messages.items():
+            if key not in reported:
+                _log.warning("%s", message)
+                await self._host.tell(message)
         return library
 
-    async def _look(self) -> Hashable:
+    async def _read_signature(self) -> Hashable:
         return await anyio.to_thread.run_sync(
             self._services.recipe_signature, self._host.settings, self._cwd, abandon_on_cancel=True
         )

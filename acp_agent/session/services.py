@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
     from acp_agent.hooks.contract import Origin
     from acp_agent.hooks.discovery import Found
-    from acp_agent.recipes.library import RecipeLibrary
+    from acp_agent.recipes.discovery import RecipeLibrary
 
 
 @frozen

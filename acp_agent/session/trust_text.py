@@ -9,8 +9,7 @@ from pathlib import Path
 from acp_agent.config.brought import HOOKS, Brought, BroughtFile, digest
 from acp_agent.config.home import CLAUDE_FOLDER, CONFIG_FILE
 from acp_agent.recipes.claude_commands import command_name
-from acp_agent.recipes.folders import SUFFIX
-from acp_agent.recipes.library import is_recipe_name
+from acp_agent.recipes.discovery import SUFFIX, is_recipe_name
 from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.tools.text import one_line
 

@@ -127,7 +127,7 @@ class SessionTurns:
             await host.renewing.renew()
             host.compaction.begin_turn()
             await host.models.begin_turn()
-            host.recipes.doubt()
+            host.recipes.invalidate()
             # Only who names a recipe waits for them.
             run = recipe_run(await host.recipes.library(), parts) if command_words(parts) else None
         except Exception:

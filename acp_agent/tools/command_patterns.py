@@ -1,104 +1,94 @@
-"""What a recipe's `allowed_commands` allow: globs for whole command lines, and behind `!` what they allow no more.
-
-Pure; knows neither recipes nor who asks.
-"""
+"""What a recipe's `allowed_commands` allow: globs over the words of each simple command, and behind `!` what is not."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from acp_agent.tools.command_lines import may_grow_options, words_of
-from acp_agent.tools.handed_on import could_hand_on, ends_options, handed_on, means
-from acp_agent.tools.text import one_line
 
 _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
-_GROWS = "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
+_PART = re.compile(r"(&&|\|\||[;|])|'[^']*'|\"[^\"]*\"|[^'\"&|;]+|.", re.DOTALL)
+_KEYWORDS = frozenset(
+    ["case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "select", "then", "until", "while"]
+)
 
 
-def refusal(command: str, patterns: Sequence[str]) -> str:
-    """Why these patterns do not allow a command line for a shell; empty where they do.
+def refusal(line: str, patterns: Sequence[str]) -> str:
+    """Return why these patterns do not allow a command line for a shell; empty where they do.
 
-    A pattern with wildcards allows no compound command, however it begins, unless it is `*`. Its wildcards stand for no
-    option by which a command that looks would write or run something.
+    Each simple command of the line has to match a pattern. A line that is not understood (a redirection, a
+    substitution, a program such as `sudo` that runs another) is allowed by `*` and by itself alone.
     """
-    words = words_of(command, literal=True)
-    grows = may_grow_options(command, anywhere=words is not None and not ends_options(words))
-    return _refusal(command.strip(), words, patterns, grows=grows)
+    return _refusal(line.strip(), _simple_commands(line), patterns, grows=may_grow_options(line))
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
-    """The same of a command that no shell reads.
+    """Return the same of a program and its arguments, which no shell reads."""
+    return _refusal(shlex.join(words), [words], patterns, grows=False)
 
-    :param words: the program and its arguments, at least one.
+
+def _refusal(line: str, commands: Sequence[Sequence[str]], patterns: Sequence[str], *, grows: bool) -> str:
     """
-    return _refusal(shlex.join(words), words, patterns, grows=False)
-
-
-def _refusal(line: str, words: Sequence[str] | None, patterns: Sequence[str], *, grows: bool) -> str:
-    """
-    :param words: what the program gets; None where nobody knows.
-    :param grows: whether the shell may add options to them.
+    :param commands: the words of each simple command; empty where the line is not understood.
+    :param grows: whether the shell may make an option of an unquoted `*`, where a file is called so.
     """
     stripped = [pattern.strip() for pattern in patterns]
-    allowing = [pattern for pattern in stripped if not pattern.startswith("!")]
-    reasons: list[str] = []
-    if not any(_allows(pattern, line, words, grows, reasons) for pattern in allowing):
-        listed = ", ".join(stripped) or "none"
-        return (reasons or [f"it is none of the recipe's `allowed_commands`, which are: {listed}"])[0]
+    globs = [pattern for pattern in stripped if not pattern.startswith("!")]
+    understood = bool(commands) and all(any(_matches(glob, words) for glob in globs) for words in commands)
+    if not (understood or line in globs or "*" in globs):
+        return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(stripped) or 'none'}"
     for pattern in (pattern for pattern in stripped if pattern.startswith("!")):
-        if words is None:
-            return f"it is more than one plain command, of which nobody can tell whether `{pattern}` forbids it"
-        forbidden = pattern[1:].split()
-        if _holds(forbidden, words):
-            return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
-        if grows and _is_of(forbidden, words):
-            return _GROWS
+        if not commands:
+            return f"it is no plain command, so that nobody can tell whether `{pattern}` forbids it"
+        forbidden = _words(pattern[1:])
+        for words in (words for words in commands if fnmatchcase(words[0].rpartition("/")[2], forbidden[0])):
+            if grows:
+                return "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
+            if _holds(forbidden[1:], words[1:]):
+                return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
     return ""
 
 
-def _allows(pattern: str, line: str, words: Sequence[str] | None, grows: bool, reasons: list[str]) -> bool:
-    if pattern in ("*", line):
-        return True
-    if words is None or not fnmatchcase(line, pattern):
-        return False
-    named = _words(pattern)
-    thought_of = Counter(one.option for one in handed_on(named))
-    for one in handed_on(words):
-        thought_of[one.option] -= 1
-        if thought_of[one.option] < 0:
-            reasons.append(f"no wildcard in the recipe's `allowed_commands` stands for `{one_line(one.word)}`")
-            return False
-    if thought_of and not fnmatchcase("\0".join(words), "\0".join(named)):
-        return False  # what the pattern names stands in the line, but within another word
-    if grows and could_hand_on(words):
-        reasons.append(_GROWS)
-        return False
-    return True
+def _simple_commands(line: str) -> list[list[str]]:
+    """Return the words of each simple command of a line; nothing where one is not understood."""
+    parts = [""]
+    for found in _PART.finditer(line):
+        if found[1] and "\\" not in line:  # which may escape a quote or an operator
+            parts.append("")
+        else:
+            parts[-1] += found[0]
+    commands = [words_of(part, literal=True) for part in parts]
+    understood = [words for words in commands if words and words[0] not in _KEYWORDS]
+    return understood if len(understood) == len(commands) else []
 
 
-def _words(pattern: str) -> list[str]:
-    """A pattern's words, quoted as in a shell where they are."""
-    try:
-        return shlex.split(pattern)
-    except ValueError:
-        return pattern.split()
+def _matches(glob: str, words: Sequence[str]) -> bool:
+    """Return whether a glob matches a command, word by word; `*` also stands for several words."""
+    return fnmatchcase("\0".join(words), "\0".join(_words(glob)))
 
 
 def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether globs match words in their order, whatever is between; the first has to match the program."""
-    rest = iter(words[1:])
-    return _is_of(globs, words) and all(any(_matches(glob, word, words) for word in rest) for glob in globs[1:])
+    """Return whether globs match words in their order, whatever is between."""
+    rest = iter(words)
+    return all(any(fnmatchcase(word, glob) or _is_option(glob, word) for word in rest) for glob in globs)
 
 
-def _matches(glob: str, word: str, words: Sequence[str]) -> bool:
-    """Whether a word is what is forbidden; an option that is written out is forbidden in each of its spellings."""
-    return fnmatchcase(word, glob) or (_OPTION.fullmatch(glob) is not None and means(glob, word, words))
+def _is_option(option: str, word: str) -> bool:
+    """Return whether a word is an option in another spelling: abbreviated, with its value, or among other letters."""
+    if not _OPTION.fullmatch(option):
+        return False
+    if option.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and option.startswith(name)
+    return re.match(f"-[a-zA-Z0-9]*{option[1]}", word) is not None
 
 
-def _is_of(globs: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether the first of some globs matches the program of a command."""
-    return bool(globs and words) and fnmatchcase(words[0].rpartition("/")[2], globs[0])
+def _words(pattern: str) -> list[str]:
+    """Split a pattern as a shell does, or at its blanks."""
+    try:
+        return shlex.split(pattern) or [""]
+    except ValueError:
+        return pattern.split() or [""]

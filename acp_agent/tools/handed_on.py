@@ -155,15 +155,6 @@ def without_git_options(words: Sequence[str]) -> Sequence[str]:
     return _split_git(words[1:])[1]
 
 
-def means(option: str, word: str, words: Sequence[str]) -> bool:
-    """Whether a word of a command stands for an option: abbreviated, with its value, or among other letters.
-
-    :param option: as it is written out, `-n` or `--amend`.
-    :param words: the command; see `handed_on`.
-    """
-    return any(_options_in(word, replace(_read(option), valued=_options_of(words).valued)))
-
-
 def _options_of(words: Sequence[str]) -> _Options:
     name = _name(words[0])
     return _of_git(_split_git(words[1:])[1][:1]) if name == "git" else _programs().get(name, _Options())

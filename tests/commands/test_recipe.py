@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
+import pytest
+
+from acp_agent import cli
+from acp_agent.commands import recipe
+from acp_agent.errors import AgentError
 from acp_agent.schemas import schema_path
 from support.checkout import REPOSITORY
 from support.repo import make_repo
-from support.terminal import run_command
+from support.terminal import Ran, run_command
 from support.trust import trust
+
+Run: TypeAlias = Callable[..., Awaitable[Ran]]
 
 MINE = """\
 ---
@@ -23,6 +32,24 @@ allowed_commands: ["echo *"]
 Say {{ shell("echo", "hello") }} {{ depth }} in {{ cwd }}. {{ instructions }}
 """
 BROKEN = "---\ndescription: x\nallowed_tools: [raed]\n---\nText.\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `acp-agent recipe` in this process."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ACP_AGENT_HOME", str(tmp_path / "state"))
+
+    async def run(*words: str, cwd: Path = tmp_path) -> Ran:
+        monkeypatch.chdir(cwd)
+        try:
+            code = await recipe.run(cli.parse(["recipe", *words]))
+        except AgentError as error:
+            return Ran(1, capsys.readouterr().out, f"acp-agent: {error}\n")
+        printed = capsys.readouterr()
+        return Ran(code, printed.out, printed.err)
+
+    return run
 
 
 def write(path: Path, text: str) -> Path:
@@ -55,41 +82,38 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
     )
 
 
-async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(tmp_path: Path) -> None:
+async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
-    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=deeply", "please", "and", "soon")
+    shown = await run("show", "mine", "--arg", "depth=deeply", "please", "and", "soon")
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0].startswith(f"{path} (user, ")
     assert lines[1:-2] == MINE.splitlines()[:-1]
     assert lines[-1] == f"Say hello deeply in {tmp_path}. please and soon"
-    dashed = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2", "all", "--", "-v", "--", "it")
+    dashed = await run("show", "mine", "--arg", "depth=2", "all", "--", "-v", "--", "it")
     assert (dashed.code, dashed.err) == (0, "")
     assert dashed.out.splitlines()[-1] == f"Say hello 2 in {tmp_path}. all -v -- it"
-    mistyped = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2", "--agr", "--", "it")
-    # What stands behind is named too before Python 3.14.
-    assert (mistyped.code, "unrecognized arguments: --agr" in mistyped.err) == (2, True)
-    missing = await run_command(tmp_path, "recipe", "show", "mine")
+    missing = await run("show", "mine")
     assert missing.code == 1
     assert "needs the argument `depth` (how deep)" in missing.err
-    unknown = await run_command(tmp_path, "recipe", "show", "mien")
+    unknown = await run("show", "mien")
     assert unknown.err.startswith("acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,")
 
 
-async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(tmp_path: Path) -> None:
+async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / ".acp-agent" / "recipes"
     mine = write(folder / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"').replace("echo *", "touch *"))
     plan = write(folder / "plan.md", "Plan \x1b]0;evil\x07it.\n")
     own = REPOSITORY / "recipes" / "plan.md"
     advice = f"`acp-agent trust {tmp_path}` in a terminal allows them.\n"
 
-    listed = await run_command(tmp_path, "recipe", "list")
+    listed = await run("list")
     assert (listed.code, listed.err) == (0, "")
     assert f"project  mine  (not trusted)\n         {mine}\n" in listed.out
     assert "builtin  plan  Think" in listed.out
     assert f"         {own}\nproject  plan  (not trusted)\n         {plan}\n" in listed.out
     assert listed.out.endswith(advice)
-    report = json.loads((await run_command(tmp_path, "recipe", "list", "--json")).out)
+    report = json.loads((await run("list", "--json")).out)
     found = [(entry["name"], entry["origin"], entry["trusted"]) for entry in report["recipes"]]
     assert [entry for entry in found if entry[0] in ("mine", "plan")] == [
         ("mine", "project", False),
@@ -97,37 +121,37 @@ async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_tru
         ("plan", "project", False),
     ]
 
-    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2")
+    shown = await run("show", "mine", "--arg", "depth=2")
     assert (shown.code, shown.err) == (0, f"acp-agent: This recipe is not trusted. {advice}")
     assert shown.out.startswith(f"{mine} (project, not trusted, ")
     assert "\nSay [what `touch ran` prints, which runs once it is trusted] 2 in " in shown.out
-    other = await run_command(tmp_path, "recipe", "show", "plan")
+    other = await run("show", "plan")
     assert other.out.startswith(f"{own} (builtin, ")
     assert other.err == f"acp-agent: {plan} is not trusted, so that this one runs. {advice}"
     write(folder / "evil.md", plan.read_text())
-    evil = await run_command(tmp_path, "recipe", "show", "evil")
+    evil = await run("show", "evil")
     assert "\x1b" not in evil.out
     assert evil.out.endswith("\nPlan it.\n")
     assert not (tmp_path / "ran").exists()
 
     trust(tmp_path, tmp_path)
-    shown = await run_command(tmp_path, "recipe", "show", "mine", "--arg", "depth=2")
+    shown = await run("show", "mine", "--arg", "depth=2")
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.startswith(f"{mine} (project, ")
     assert (tmp_path / "ran").exists()
-    listed = await run_command(tmp_path, "recipe", "list")
+    listed = await run("list")
     assert "not trusted" not in listed.out
     assert "builtin  plan" not in listed.out
 
 
-async def test_nothing_that_a_terminal_would_obey_is_printed_of_a_recipe(tmp_path: Path) -> None:
+async def test_nothing_that_a_terminal_would_obey_is_printed_of_a_recipe(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "recipes"
     evil = "\x1b]0;evil\x07\x1b[2J\x9b2J\x08"
     write(folder / "evil.md", f"---\ndescription: A {evil}tour\n---\nTake a {evil}tour.\n".replace("\x08", "", 1))
     write(folder / f"Bad{evil}.md", "x")
     write(folder / "worse.md", f'---\n"a{evil}": 1\n---\nx')
     for words in (("list",), ("list", "--json"), ("show", "evil", f"for {evil}me"), ("check",)):
-        ran = await run_command(tmp_path, "recipe", *words)
+        ran = await run(*words)
         printed = ran.out + ran.err
         assert not [sign for sign in printed if (ord(sign) < 32 and sign not in "\n\t") or 127 <= ord(sign) < 160], (
             words
@@ -135,16 +159,16 @@ async def test_nothing_that_a_terminal_would_obey_is_printed_of_a_recipe(tmp_pat
         assert "evil" in printed or words[0] == "check"
 
 
-async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) -> None:
-    made = await run_command(tmp_path, "recipe", "new", "talk/mine")
+async def test_a_new_recipe_loads_and_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
+    made = await run("new", "talk/mine")
     path = tmp_path / "state" / "recipes" / "talk" / "mine.md"
     assert (made.code, made.out, made.err) == (0, f"{path}\n", "")
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert (await run_command(tmp_path, "recipe", "check")).code == 0
-    shown = await run_command(tmp_path, "recipe", "show", "talk/mine", "Do it.")
+    assert (await run("check")).code == 0
+    shown = await run("show", "talk/mine", "Do it.")
     assert shown.out.endswith("knows nothing of it yet.\n\nDo it.\n")
     path.write_text("Mine.\n")
-    again = await run_command(tmp_path, "recipe", "new", "talk:mine")
+    again = await run("new", "talk:mine")
     assert (again.code, again.out) == (1, "")
     assert again.err == f"acp-agent: {path} is there already, and was not changed.\n"
     assert path.read_text() == "Mine.\n"
@@ -154,15 +178,14 @@ async def test_a_new_recipe_loads_and_nothing_is_written_over(tmp_path: Path) ->
         ("undo", "agent's own"),
         ("a/b/c/d/e/f", "folders"),
     ):
-        refused = await run_command(tmp_path, "recipe", "new", name)
+        refused = await run("new", name)
         assert (refused.code, wrong in refused.err) == (1, True)
 
 
-async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_project(tmp_path: Path) -> None:
+async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_project(run: Run, tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop")
     (repo.path / "docs").mkdir()
-    env = {"ACP_AGENT_HOME": str(tmp_path / "state")}
-    made = await run_command(repo.path / "docs", "recipe", "new", "compact", "--project", env=env)
+    made = await run("new", "compact", "--project", cwd=repo.path / "docs")
     path = repo.path / ".acp-agent" / "recipes" / "compact.md"
     assert (made.code, made.out) == (0, f"{path}\n")
     fence, modeline, *rest = path.read_text().splitlines(keepends=True)
@@ -176,40 +199,40 @@ async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_proje
     precious.write_text("mine")
     schema.unlink()
     schema.symlink_to(precious)
-    nested = await run_command(repo.path, "recipe", "new", "talk/mine", "--project", env=env)
+    nested = await run("new", "talk/mine", "--project", cwd=repo.path)
     assert nested.code == 0
     assert "$schema=../../schemas/recipe.schema.json\n" in Path(nested.out.strip()).read_text()
     assert (schema.is_symlink(), precious.read_text()) == (False, "mine")
     schema.unlink()
     schema.parent.rmdir()
     schema.parent.symlink_to(tmp_path)
-    refused = await run_command(repo.path, "recipe", "new", "other", "--project", env=env)
+    refused = await run("new", "other", "--project", cwd=repo.path)
     assert (refused.code, "leads out of" in refused.err) == (1, True)
     assert not (path.parent / "other.md").exists()
     assert not (tmp_path / "recipe.schema.json").exists()
 
 
-async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_are_named(tmp_path: Path) -> None:
-    good = await run_command(tmp_path, "recipe", "check")
+async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(run: Run, tmp_path: Path) -> None:
+    good = await run("check")
     assert (good.code, good.out) == (0, "10 checked, 0 wrong.\n")
     broken = write(tmp_path / "drafts" / "broken.md", BROKEN)
     template = write(tmp_path / "drafts" / "deep" / "odd.md", "---\n---\nOne.\n{{ two }}\n")
     fine = write(tmp_path / "drafts" / "fine.md", "Fine.\n")
-    one = await run_command(tmp_path, "recipe", "check", str(fine), "drafts/broken.md")
+    one = await run("check", str(fine), "drafts/broken.md")
     assert (one.code, one.out) == (1, "2 checked, 1 wrong.\n")
     assert one.err.startswith(f"acp-agent: {broken}:3: allowed_tools.0: ")
-    folder = await run_command(tmp_path, "recipe", "check", "drafts")
+    folder = await run("check", "drafts")
     assert (folder.code, folder.out) == (1, "3 checked, 2 wrong.\n")
     assert f"{template}:4: the template is wrong: 'two' is undefined" in folder.err
     write(tmp_path / "state" / "recipes" / "compact.md", "No hook.\n")
-    user = await run_command(tmp_path, "recipe", "check")
+    user = await run("check")
     assert (user.code, user.out) == (1, "11 checked, 1 wrong.\n")
     assert "compact.md:1: hooks: a recipe named `compact` must have" in user.err
     write(tmp_path / "state" / "recipes" / "compact.md", (REPOSITORY / "recipes" / "compact.md").read_text())
     shouted = write(tmp_path / "state" / "recipes" / "loud.MD", "Fine.\n")
     deep = write(tmp_path / "state" / "recipes" / "a/b/c/d/e" / "six.md", "Fine.\n")
     for words in ((), (str(shouted), str(deep))):
-        left_out = await run_command(tmp_path, "recipe", "check", *words)
+        left_out = await run("check", *words)
         assert (left_out.code, left_out.out.endswith(" checked, 2 wrong.\n")) == (1, True)
         assert f"{shouted}: is no recipe by its name, which has to end in .md; rename it to loud.md" in left_out.err
         assert "is more than 4 folders deep" in left_out.err
@@ -219,26 +242,25 @@ async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_that_ar
         ("state/recipes/talk",),
         ("state/recipes/talk", "state/x/../recipes/talk/Odd.md", "state/recipes/talk"),
     ):
-        part = await run_command(tmp_path, "recipe", "check", *words)
+        part = await run("check", *words)
         assert (part.code, part.out, part.err.count("\n")) == (1, "1 checked, 1 wrong.\n", 1)
-        assert part.err.startswith(f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file is named with")
-    gone = await run_command(tmp_path, "recipe", "check", "nowhere.md")
+        assert part.err.startswith(f"acp-agent: {tmp_path}/state/recipes/talk/Odd.md: a recipe's file and its folders")
+    gone = await run("check", "nowhere.md")
     assert (gone.code, gone.out) == (1, "")
 
 
-async def test_keys_of_earlier_versions_are_told_and_are_no_mistake(tmp_path: Path) -> None:
+async def test_keys_of_earlier_versions_are_told_and_are_no_mistake(run: Run, tmp_path: Path) -> None:
     hook = "hooks: {turn_end: {handler: swap_context}}"
     path = write(tmp_path / "state" / "recipes" / "old.md", f"---\n{hook}\ncompaction:\n  tail: 5%\n---\nText.\n")
     for named, checked in (((), 11), ((str(path), str(path.parent)), 1)):
-        told = await run_command(tmp_path, "recipe", "check", *named)
+        told = await run("check", *named)
         assert (told.code, told.out) == (0, f"{checked} checked, 0 wrong.\n")
         [line] = told.err.splitlines()
         assert line.startswith(f"acp-agent: {path}: `compaction.tail` (line 4) is no longer used")
 
 
-async def test_a_project_s_folder_stands_for_the_recipes_and_commands_in_it(tmp_path: Path) -> None:
+async def test_a_project_s_folder_stands_for_the_recipes_and_commands_in_it(run: Run, tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop")
-    env = {"ACP_AGENT_HOME": str(tmp_path / "state")}
     recipes = repo.path / ".acp-agent" / "recipes"
     bad = write(recipes / "talk" / "bad.md", BROKEN)
     compact = write(recipes / "compact.md", "No hook.\n")
@@ -257,7 +279,7 @@ async def test_a_project_s_folder_stands_for_the_recipes_and_commands_in_it(tmp_
         (repo.path, ".acp-agent/recipes", ours),
         (tmp_path, "shop/.acp-agent", ours),
     ):
-        told = await run_command(cwd, "recipe", "check", named, env=env)
+        told = await run("check", named, cwd=cwd)
         assert (told.code, told.out) == (1, f"{checked} checked, {wrong} wrong.\n"), (cwd, named, told.err)
         assert all(f"acp-agent: {file}:" in told.err for file in files)
         assert "compact.md:1: hooks: a recipe named `compact` must have" in told.err

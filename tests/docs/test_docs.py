@@ -18,9 +18,8 @@ from acp_agent.config import load_settings
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.llm.scripted import load_script
-from acp_agent.recipes import render
-from acp_agent.recipes.folders import RecipeFolder
-from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.recipes import Known, render
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.session.commands import BUILT_IN
 from acp_agent.session.surroundings import surroundings
 from support.checkout import REPOSITORY
@@ -177,9 +176,8 @@ def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_t
         name: (re.findall(r"`(\w+)`", arguments), "mode `plan`" in runs, "everything" in runs, "nothing" in runs)
         for name, arguments, runs in rows
     }
-    library = RecipeLibrary.discover(
-        REPOSITORY / "recipes", None, None, known_handlers(builtin_handlers().values()), params=HANDLER_PARAMS
-    )
+    known = Known(known_handlers(builtin_handlers().values()), params=HANDLER_PARAMS)
+    library = RecipeLibrary.read([RecipeFolder("builtin", REPOSITORY / "recipes")], known)
     assert said == {
         recipe.name: (
             [argument.name for argument in recipe.arguments],

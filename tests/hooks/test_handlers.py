@@ -21,8 +21,8 @@ from acp_agent.hooks.handlers import builtin_handlers
 from acp_agent.hooks.json_schema import NoJsonError, faults, json_of, schema_fault
 from acp_agent.hooks.outcomes import NOTHING, Compact, Decision, Outcome, SwapContext
 from acp_agent.hooks.writing import append_line, write_export
-from acp_agent.recipes.front_matter import parse_recipe
 from acp_agent.recipes.model import Known
+from acp_agent.recipes.parser import parse_recipe
 from acp_agent.session.recipe_hooks import recipe_hooks
 
 MARK = "<!-- ours -->\n"

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Known, Recipe, RecipeLibrary
+from acp_agent.recipes import Known, Recipe, RecipeLibrary, render
 from acp_agent.recipes.claude_commands import command_name, parse_command
+from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.recipes.model import CommandError, RefusedCommandError, Surroundings
 
 KNOWN = Known({}, ("shell", "read", "edit", "write", "grep"), {"compact": ("turn_end", "x")}, providers=("openai",))
 FREE = {"grep", "read"}
@@ -85,26 +87,18 @@ def test_a_command_that_says_nothing_of_itself_has_its_first_line_as_description
     assert (recipe.description, recipe.hint, recipe.allowed_tools) == ("Hello", "", None)
 
 
-def test_what_cannot_be_used_is_left_out_and_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_used_is_left_out_and_only_a_limit_that_nobody_can_read_is_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
-    folder = tmp_path / "commands"
-    folder.mkdir()
-    for name, text in {"empty": "---\n---\n", "compact": "x", "größe": "x", "open": "---\nx", "Good One": "x"}.items():
-        (folder / f"{name}.md").write_text(text)
-    (folder / "latin.md").write_bytes("größe".encode("latin-1"))
-    (folder / "pin.md").write_text("x")
-    found = RecipeLibrary.discover(
-        tmp_path / "none", None, None, {}, required_hooks=KNOWN.required_hooks, reserved=["pin"], claude_user_dir=folder
-    )
+    texts = {"empty": "---\n---\n", "compact": "x", "größe": "x", "open": "---\nx", "pin": "x", "Good One": "x"}
+    for name, text in {**texts, "limit": "---\nallowed-tools: Bash()\n---\nx"}.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    (tmp_path / "latin.md").write_bytes("größe".encode("latin-1"))
+    found = RecipeLibrary.read([RecipeFolder("user", tmp_path, "claude")], KNOWN, ["pin"])
     assert list(found.recipes) == ["good-one"]
-    assert found.errors == ()
+    assert [error.source for error in found.errors] == [str(tmp_path / "limit.md")]
     assert caplog.text.count("left out: ") == 6
-
-
-def test_a_limit_that_nobody_can_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / "note.md").write_text("---\nallowed-tools: Bash()\n---\nx")
-    found = RecipeLibrary.discover(tmp_path / "none", None, None, {}, claude_user_dir=tmp_path)
-    assert (list(found.recipes), [error.source for error in found.errors]) == ([], [str(tmp_path / "note.md")])
 
 
 @settings(deadline=None)
@@ -119,3 +113,52 @@ def test_whatever_stands_between_the_fences_is_read_or_refused_and_never_a_crash
 
 def test_a_name_is_written_as_ours_are() -> None:
     assert command_name("Team/Fix It.v2") == "team/fix-it-v2"
+
+
+def rendered(body: str, typed: str = "") -> str:
+    """A text whose commands print their words, `no` fails, and `refused` may not run."""
+
+    def shell(*words: str) -> str:
+        if words[0] == "refused":
+            raise RefusedCommandError("no")
+        if words[0] == "no":
+            raise CommandError("`no` ended with exit status 1")
+        return "".join(f"[{word}]" for word in words)
+
+    around = Surroundings("sess_1", "/", "2026-03-31", None, shell, lambda: None)
+    return render(parse("description: x", body), {}, typed, around)
+
+
+def test_a_brace_is_a_brace_and_a_command_is_what_it_prints() -> None:
+    body = "Set ${{ secrets.TOKEN }} {% raw %} {# here #} for $1: !`git log` and x!`ls`"
+    assert rendered(body, "ci") == body.replace("$1", "ci").replace("!`git log`", "[git][log]")
+    assert render(parse("description: x", "!`git log $1`"), {}, "-1") == "!`git log -1`"
+
+
+@pytest.mark.parametrize("command", ["refused x", "ls | wc", "ls $HOME", "ls *", "A=1 ls", "ls 'a", "ls; rm x", "$1"])
+def test_a_command_that_may_not_run_or_needs_a_shell_stays_for_the_model(command: str) -> None:
+    assert rendered(f"See !`{command}`.") == f"See !`{command.replace('$1', '')}`."
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "words"),
+    [
+        ("x$ARGUMENTS.", "a 'b c' d", ["xa 'b c' d."]),
+        ("$ARGUMENTS -- x", "-1 HEAD", ["-1", "HEAD", "--", "x"]),
+        ("$ARGUMENTS -- x", "", ["--", "x"]),
+        ("$1 $2 -- x", "-1", ["-1", "--", "x"]),
+        ("'$ARGUMENTS' \"$ARGUMENTS\"", "a b", ["a b", "a b"]),
+        ("$1 x$2", "'a b' c", ["a b", "xc"]),
+        ("$ARGUMENTS", "a; touch ran $(touch ran) *", ["a;", "touch", "ran", "$(touch", "ran)", "*"]),
+        ("$ARGUMENTS", "it's $1", ["it's", "$1"]),
+    ],
+)
+def test_what_was_typed_is_words_of_a_command_and_no_shell_reads_them(
+    command: str, typed: str, words: list[str]
+) -> None:
+    assert rendered(f"!`echo {command}`", typed) == "[echo]" + "".join(f"[{word}]" for word in words)
+
+
+def test_a_command_that_fails_is_named_with_file_and_line() -> None:
+    with pytest.raises(RecipeError, match=r"^/c/note\.md:5: `no` ended with exit status 1$"):
+        rendered("x\nThis: !`no`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,21 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Argument, HookBinding, NamedHandler, Recipe, RecipeLibrary, builtin_recipes_dir, render
-from acp_agent.recipes.template import MAX_OUTPUT, MAX_TEMPLATE, check
+from acp_agent.recipes import (
+    Argument,
+    CompactionOptions,
+    HookBinding,
+    Known,
+    NamedHandler,
+    Recipe,
+    RecipeLibrary,
+    builtin_recipes_dir,
+    render,
+)
+from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.recipes.template import MAX_OUTPUT, check
 
 
-def recipe(body: str, *arguments: Argument) -> Recipe:
-    return Recipe(
-        name="note",
-        description="",
-        body=body,
-        body_line=11,
-        source=Path("/r/note.md"),
-        origin="user",
-        digest="",
-        arguments=arguments,
-    )
+def recipe(body: str, *arguments: Argument, commands: tuple[str, ...] = ()) -> Recipe:
+    path = Path("/r/note.md")
+    return Recipe("note", "", body, 11, path, "user", "", arguments=arguments, allowed_commands=commands)
 
 
 def failure(body: str, *arguments: Argument, given: dict[str, str] | None = None) -> RecipeError:
@@ -40,19 +44,12 @@ def test_arguments_come_from_the_caller_then_from_defaults_and_else_are_empty() 
     assert render(recipe(body, *arguments), {"a": "A", "b": ""}, "") == "A|||"
 
 
-def test_a_missing_required_argument_is_named_with_what_it_is_for() -> None:
+def test_a_missing_or_unknown_argument_is_named() -> None:
     error = failure("x", Argument("branch", "the branch to review", required=True))
     assert "needs the argument `branch` (the branch to review); begin with it, as in `/note branch=…`" in str(error)
     assert str(error).endswith(" a terminal `--arg branch=…`")
-    sign = failure("x", Argument("branch", "one\x1b[2J\x9b2J\x07 of\n\tmany", required=True))
-    assert "(one\ufffd[2J\ufffd2J\ufffd of\n\tmany)" in str(sign)
     assert render(recipe("{{ b }}", Argument("b", default="main", required=True)), {}, "") == "main"
-
-
-def test_an_unknown_argument_is_named_with_the_nearest_known_one() -> None:
-    error = failure("x", Argument("branch"), given={"brunch": "x"})
-    assert "has no argument `brunch`; did you mean `branch`?" in str(error)
-    assert "has no argument `zebra`; it takes: branch" in str(failure("x", Argument("branch"), given={"zebra": "x"}))
+    assert "no argument `brunch`; did you mean `branch`?" in str(failure("x", Argument("branch"), given={"brunch": ""}))
     assert "it takes none" in str(failure("x", given={"instructions": "x"}))
 
 
@@ -63,28 +60,10 @@ def test_the_rest_of_the_line_goes_where_the_recipe_wants_it(name: str) -> None:
     assert render(recipe(f"A{{% if {name} %}}B{{% endif %}}"), {}, "  ") == "A"
 
 
-def test_the_rest_of_the_line_is_put_below_a_recipe_that_does_not_ask_for_it() -> None:
-    text = render(recipe("Say hello.\n"), {}, " in French ")
-    assert text == "Say hello.\n\nAdditional instructions from the user:\n\nin French"
-    assert render(recipe("Say hello.\n"), {}, " ") == "Say hello."
-
-
-@settings(deadline=None)
-@given(st.text(), st.text())
-def test_what_the_user_typed_is_never_read_as_a_template(typed: str, value: str) -> None:
-    syntax = "{{ 1 / 0 }}{% zebra %}{# gone #}"
-    text = render(recipe("<{{ instructions }}|{{ a }}>", Argument("a")), {"a": value + syntax}, typed + syntax)
-    assert text == f"<{(typed + syntax).strip()}|{value + syntax}>"
-
-
 @settings(deadline=None)
 @given(st.text().filter(lambda text: not any(mark in text for mark in ("{{", "{%", "{#", "\r"))))
 def test_a_text_without_templates_is_rendered_as_it_stands(text: str) -> None:
     assert render(recipe(text), {}, "") == text.strip()
-
-
-def test_nothing_is_escaped() -> None:
-    assert render(recipe("<b> & {{ instructions }}"), {}, "<i>") == "<b> & <i>"
 
 
 @pytest.mark.parametrize(
@@ -92,123 +71,87 @@ def test_nothing_is_escaped() -> None:
     [
         ("{% for word in ['a', 'b'] %}{{ loop.index }}{{ word | upper }};{% endfor %}", "1A;2B;"),
         ("{{ 'x' if not a else a[0:1] }}", "x"),
-        ("{{ a | default('none', true) }}", "none"),
-        ("{{ a ~ 'b' + 'c' }}", "bc"),
+        ("{{ a | default('none', true) }}{{ zebra | default('<b> & c') }}", "none<b> & c"),
+        ("{{ a ~ 'b' + 'c' }}{{ 7 // 2 }}", "bc3"),
         ("{% raw %}{{ a }}{% endraw %}", "{{ a }}"),
         ("x\n{% if a is defined and a == '' %}\ny\n{% endif %}\nz", "x\ny\nz"),
         ("a{# a note #}b", "ab"),
         ("{% for n in [1, 2, 3] if n != 2 %}{{ n }}{{ ',' if not loop.last }}{% else %}none{% endfor %}", "1,3"),
         ("{% if a == 'x' %}1{% elif 'b' in ['b'] and 2 >= 1 %}2{% else %}3{% endif %}", "2"),
         ("{{ {'k': ('v', true, none)}.k[0] }}{{ -1 - 1 }}{{ ' B ' | trim | lower }}", "v-2b"),
+        ("{% if zebra is defined %}{{ zebra }}{% endif %}}} %}", "}} %}"),
     ],
 )
 def test_the_language_is_the_useful_part_of_jinja2(body: str, expected: str) -> None:
+    check(recipe(body, Argument("a")))
     assert render(recipe(body, Argument("a")), {}, "") == expected
 
 
 @pytest.mark.parametrize(
     ("body", "line", "words"),
     [
-        ("one\n{{ nobody }}", 12, "'nobody' is undefined"),
-        ("one\ntwo\n{% if nobody %}x{% endif %}", 13, "'nobody' is undefined"),
-        ("{{ a.b.c }}", 11, "has no attribute 'b'"),
         ("one\n{{ ", 12, "the template is wrong: "),
         ("{% if a %}\nx", 12, "the template is wrong: "),
         ("{% zebra %}", 11, "unknown tag 'zebra'"),
-        ("\n{{ a | shout }}", 12, "recipes cannot use the filter `shout`, only capitalize,"),
         ("\n\n{{ a is zebra }}", 13, "No test named 'zebra'"),
-        ("{{ a + 1 }}", 11, "the template failed: "),
         ("\n{{ " + "(" * 5000 + ")" * 5000 + " }}", None, "the template failed: "),
+        ("one\n{{ instuctions }}", 12, "'instuctions' is undefined; did you mean `instructions`?"),
+        ("\n{{ a | center(1000000000) }}", 12, "No filter named 'center'"),
+        ("{{ 'a' | default(b | replace('a', 'aa')) }}", 11, "No filter named 'replace'"),
+        ("{{ 'a' * 1000000000 }}", 11, "recipes cannot use `*`"),
+        ("{{ 9 ** 99999999 }}", 11, "recipes cannot use `**`"),
+        ("{{ '%1000000000d' % 1 }}", 11, "recipes cannot use `%`"),
+        ("\n{% set a = 'aa' %}" + "{% set a = a ~ a %}" * 40, 12, "recipes cannot use `{% set %}`"),
+        ("{% set a %}b{% endset %}", 11, "recipes cannot use `{% set %}`"),
+        ("{% with a = 'a' %}{% endwith %}", 11, "recipes cannot use `{% with %}`"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}", 11, "recipes cannot use `{% macro %}`"),
+        ("{% include '/etc/passwd' %}", 11, "recipes cannot use `{% include %}`"),
+        ("{% from 'os' import path %}", 11, "recipes cannot use `{% import %}`"),
+        ("{% extends '/etc/passwd' %}", 11, "recipes cannot use `{% extends %}`"),
+        ("{% autoescape true %}x{% endautoescape %}", 11, "recipes cannot use"),
+        ("{% for a in 'ab' %}{% if a %}{% for b in a %}{% endfor %}{% endif %}{% endfor %}", 11, "loops in loops"),
+        ("{% for a in [1] recursive %}{% endfor %}", 11, "recipes cannot use loops in loops"),
+        ("{{ 'a'.ljust(1000000000) }}", 11, "recipes cannot call functions but shell(...)"),
+        ("{{ range(1000000000) | length }}", 11, "recipes cannot call functions"),
+        ("{{ [shell][0]('ls') }}", 11, "recipes cannot call functions"),
+        ("{{ shell('ls').upper() }}", 11, "recipes cannot call functions"),
+        ("{{ git.branch() }}", 11, "recipes cannot call functions"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_in_the_file(body: str, line: int | None, words: str) -> None:
-    error = failure(body, Argument("a"))
-    assert words in str(error)
-    assert error.line == line
+def test_a_template_that_could_never_become_a_prompt_is_found_when_it_is_read(
+    body: str, line: int | None, words: str
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        check(recipe(body, Argument("a", required=True), commands=("*",)))
+    assert words in str(caught.value)
+    assert (caught.value.source, caught.value.line) == ("/r/note.md", line)
+    assert words in str(failure(body, Argument("a"), Argument("b")))
 
 
 @pytest.mark.parametrize(
     ("body", "line", "words"),
     [
-        ("one\n{{ instuctions }}", 12, "'instuctions' is undefined; did you mean `instructions`?"),
-        ("{% if a %}\nx", 12, "the template is wrong: "),
-        ("\n{{ a | shout }}", 12, "recipes cannot use the filter `shout`"),
-        ("{{ 'a' * 2 }}", 11, "recipes cannot use `*`"),
-        ("\n{% set b = a %}", 12, "recipes cannot use `{% set %}`"),
-        ("\n\n{{ a is zebra }}", 13, "No test named 'zebra'"),
-        ("\n{{ ''.__class__.__mro__ }}", 12, "recipes cannot use `__mro__`"),
-        ("{{ a['__class__'] }}", 11, "recipes cannot use `__class__`"),
+        ("one\ntwo\n{% if nobody %}x{% endif %}", 13, "'nobody' is undefined"),
+        ("{{ a.b.c }}", 11, "has no attribute 'b'"),
+        ("{{ a + 1 }}", 11, "the template failed: "),
+        ("{{ ''.__class__ }}", 11, "unsafe"),
+        ("{{ ''['__class__'].__mro__ }}", 11, "unsafe"),
+        ("{{ a['__cla' ~ 'ss__'] }}", 11, "unsafe"),
+        ("{{ a.format.__self__ }}", 11, "no attribute '__self__'"),
+        ("{% if 1 %}{{ self.__init__ }}{% endif %}", 11, "unsafe"),
+        ("{% if 1 %}{{ range }}{{ lipsum.__globals__ }}{% endif %}", 11, "undefined"),
     ],
 )
-def test_a_template_that_nothing_could_make_a_prompt_of_is_found_without_arguments(
-    body: str, line: int, words: str
-) -> None:
-    with pytest.raises(RecipeError) as caught:
-        check(recipe(body, Argument("a", required=True)))
-    assert words in str(caught.value)
-    assert (caught.value.source, caught.value.line) == ("/r/note.md", line)
+def test_what_depends_on_the_values_is_found_when_the_recipe_is_used(body: str, line: int, words: str) -> None:
+    check(recipe(body, Argument("a")))
+    error = failure(body, Argument("a"))
+    assert words in str(error)
+    assert error.line == line
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "{% if zebra is defined %}{{ zebra }}{% endif %}",
-        "{{ zebra | default('x') }}",
-        "{{ a }}{{ arguments }}",
-        "}} %}",
-    ],
-)
-def test_a_template_that_some_arguments_make_a_prompt_of_is_none_of_those(body: str) -> None:
-    check(recipe(body, Argument("a", required=True)))
-    render(recipe(body, Argument("a")), {}, "")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "{{ ''.__class__ }}",
-        "{{ ''['__class__'] }}",
-        "{{ ''.__class__.__mro__ }}",
-        "{{ a['__cla' ~ 'ss__'] }}",
-        "{{ a | attr('__class__') }}",
-        "{{ ['__class__'] | map(attribute='__class__') }}",
-        "{{ a.format }}{{ a.format.__self__ }}",
-        "{{ self.__init__ }}",
-        "{{ loop }}",
-        "{{ range }}",
-        "{{ lipsum.__globals__ }}",
-        "{{ cycler.__init__ }}",
-        "{% include '/etc/passwd' %}",
-        "{% import 'os' as os %}",
-        "{% extends '/etc/passwd' %}",
-    ],
-)
-def test_a_template_cannot_reach_python_or_files(body: str) -> None:
-    failure(body, Argument("a"))
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("{{ 'a' * 1000000000 }}", "recipes cannot use `*`"),
-        ("{{ 9 ** 99999999 }}", "recipes cannot use `**`"),
-        ("{{ '%1000000000d' % 1 }}", "recipes cannot use `%`"),
-        ("{{ 'a'.ljust(1000000000) }}", "recipes cannot use function calls"),
-        ("{{ '{:1000000000}'.format(1) }}", "recipes cannot use function calls"),
-        ("{{ range(1000000000) | length }}", "recipes cannot use function calls"),
-        ("{{ lipsum(1000000000) }}", "recipes cannot use function calls"),
-        ("{{ 'a' | center(1000000000) }}", "recipes cannot use the filter `center`"),
-        ("{{ 'aa' | replace('a', 'aa') }}", "recipes cannot use the filter `replace`"),
-        ("{{ 'a' | default(b | center(1000000000)) }}", "recipes cannot use the filter `center`"),
-        ("{% set a = 'aa' %}" + "{% set a = a ~ a %}" * 40, "recipes cannot use `{% set %}`"),
-        ("{% for a in 'ab' %}{% for b in 'ab' %}x{% endfor %}{% endfor %}", "recipes cannot use loops in loops"),
-        ("{% for a in 'ab' %}{% if a %}{% for b in a %}{% endfor %}{% endif %}{% endfor %}", "loops in loops"),
-        ("{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}", "recipes cannot use loops in loops"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recipes cannot use `{% macro %}`"),
-    ],
-)
-def test_a_template_cannot_make_much_of_little(body: str, words: str) -> None:
-    assert words in str(failure(body, Argument("a"), Argument("b")))
+def test_a_recipe_that_lists_no_commands_runs_none_and_that_is_seen_when_it_is_read() -> None:
+    with pytest.raises(RecipeError, match=r"note\.md:12: .*shell\(\) needs `allowed_commands` in the front matter"):
+        check(recipe("\n{% if git.dirty %}{{ shell('git', 'log') }}{% endif %}"))
 
 
 def test_a_prompt_has_a_largest_size_that_what_the_user_typed_does_not_count_to() -> None:
@@ -218,23 +161,16 @@ def test_a_prompt_has_a_largest_size_that_what_the_user_typed_does_not_count_to(
     assert len(render(recipe("{{ instructions }}"), {}, "z" * 2 * MAX_OUTPUT)) == 2 * MAX_OUTPUT
 
 
-def test_a_text_with_template_syntax_has_a_largest_size_and_a_plain_one_has_not() -> None:
-    braces = "{{ instructions }}"
-    check(recipe(braces + "x" * (MAX_TEMPLATE - len(braces))))
-    check(recipe("x" * 2 * MAX_TEMPLATE))
-    with pytest.raises(RecipeError, match=r"may have 64 KiB; make it shorter"):
-        check(recipe(braces + "x" * (MAX_TEMPLATE - len(braces) + 1)))
-
-
-def test_the_compact_recipe_asks_for_a_summary_without_tools_and_swaps_once() -> None:
-    library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, {"turn_end": ["swap_context"]})
-    compact = library.recipes["compact"]
+def test_the_compact_recipe_asks_for_its_sections_without_tools_and_swaps_once() -> None:
+    folders = [RecipeFolder("builtin", builtin_recipes_dir())]
+    compact = RecipeLibrary.read(folders, Known({"turn_end": ["swap_context"]})).recipes["compact"]
     assert compact.allowed_tools == ()
     assert compact.hooks == {"turn_end": HookBinding((NamedHandler("swap_context"),), once=True)}
     plain, focused = render(compact, {}, ""), render(compact, {}, "focus on {{ the }} tests")
     assert "The user asks for this focus:\n\nfocus on {{ the }} tests\n" in focused
     assert "The user asks for this focus" not in plain
-    sections = [line for line in plain.split("\n") if line.startswith("## ")]
+    sections = tuple(re.findall(r"^## (.+)$", plain, re.MULTILINE))
     assert len(sections) == 7, "the text says that there are seven"
-    assert "{{" not in plain
-    assert "{%" not in plain
+    assert compact.compaction == CompactionOptions(sections=sections, verify="mark")
+    assert not {"{{", "{%"} & set(re.findall(r"\{.", plain))
+    assert "[#12]" in plain

@@ -21,8 +21,8 @@ from acp_agent.config.schema import ProjectFile, UserFile
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.params import HANDLER_PARAMS
 from acp_agent.hooks.rule_schema import read_rule
-from acp_agent.recipes.front_matter import parse_recipe
 from acp_agent.recipes.model import Known
+from acp_agent.recipes.parser import parse_recipe
 from acp_agent.schemas import SCHEMA_NAMES, SchemaName
 from support.schemas import schema_of
 

@@ -9,11 +9,12 @@ import pytest
 
 from acp_agent.errors import RecipeError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.commands import REQUIRED_HOOKS, RecipeRun
 from acp_agent.session.surroundings import surroundings
+from acp_agent.tools.command_patterns import refusal
 from acp_agent.tools.registry import ToolRegistry, default_tools
-from support.client import AgentError
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
 from support.models import Reply, ToolCall
@@ -23,16 +24,14 @@ from support.stage import Stage, conversation, results, stage
 NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
 NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
-LIBRARY = RecipeLibrary.discover(
-    builtin_recipes_dir(),
-    None,
-    None,
+KNOWN = Known(
     known_handlers(builtin_handlers().values()),
-    tools=ToolRegistry(default_tools()).names,
-    required_hooks=REQUIRED_HOOKS,
+    ToolRegistry(default_tools()).names,
+    REQUIRED_HOOKS,
     strategies=["summary"],
     providers=["anthropic"],
 )
+LIBRARY = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], KNOWN)
 
 
 def rendered(name: str, folder: Path, words: str = "", **arguments: str) -> str:
@@ -99,70 +98,53 @@ def test_arguments_change_the_text(tmp_path: Path) -> None:
     assert "Depth: overview." in rendered("explain", tmp_path, depth="overview")
     assert "make check" in rendered("test-fix", tmp_path, command="make check")
     assert "Find out how they are run" in rendered("test-fix", tmp_path)
+    assert f"Write `AGENTS.md` in `{tmp_path}`" in rendered("init", tmp_path)
 
 
-async def test_all_of_them_are_offered_with_what_may_follow(tmp_path: Path) -> None:
-    async with stage(tmp_path) as it:
-        [update] = it.agent.updates(kind="available_commands_update")
-        offered = {offer["name"]: offer for offer in update["availableCommands"]}
-        assert set(NAMES) <= offered.keys()
-        assert offered["handoff"]["input"]["hint"] == "file=… instructions"
-        assert offered["test-fix"]["description"] == LIBRARY.recipes["test-fix"].description
-
-
-async def test_a_branch_that_there_is_not_is_a_mistake_in_the_arguments_told_in_the_words_of_git(
-    tmp_path: Path,
-) -> None:
-    make_repo(tmp_path / "project")
-    async with stage(tmp_path, script=lambda _: Reply("Never."), files={}) as it:
-        with pytest.raises(AgentError) as error:
-            await it.prompt("/pr base=nope")
-        assert error.value.code == -32602
-        assert "pr.md:" in error.value.message
-        assert "did not succeed: `git log " in error.value.message
-        assert "nope..HEAD` ended with exit status 128: " in error.value.message
-        assert "unknown revision" in error.value.message
-        assert not it.server.calls
-
-
-EDIT = ToolCall("write", {"path": "shop/cart.py", "content": "gone"})
-NOT_IN_RECIPE = "may not run in this recipe"
-NOT_IN_PLAN = "plan mode"
+def test_a_branch_that_there_is_not_is_told_in_the_words_of_git(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "project")
+    with pytest.raises(RecipeError, match=r"pr\.md:\d+: `git log .*nope\.\.HEAD` ended with .*unknown"):
+        rendered("pr", repo.path, base="nope")
 
 
 @pytest.mark.parametrize(
-    ("prompt", "call", "refusal"),
+    ("name", "tools"),
     [
-        ("/plan count the pieces", EDIT, NOT_IN_RECIPE),
-        ("/plan", ToolCall("shell", {"command": "git log"}), NOT_IN_RECIPE),
-        ("/explain the cart", EDIT, NOT_IN_RECIPE),
-        ("/review", EDIT, NOT_IN_RECIPE),
-        ("/review", ToolCall("shell", {"command": "git stash"}), NOT_IN_RECIPE),
-        ("/commit", EDIT, NOT_IN_RECIPE),
-        ("/commit", ToolCall("shell", {"command": "rm shop/cart.py"}), NOT_IN_RECIPE),
-        ("/commit", ToolCall("shell", {"command": "git add . && rm shop/cart.py"}), NOT_IN_RECIPE),
-        ("/commit", ToolCall("shell", {"command": "git push"}), NOT_IN_RECIPE),
-        ("/commit", ToolCall("shell", {"command": "git difftool -x rm"}), NOT_IN_RECIPE),
-        ("/pr", ToolCall("shell", {"command": "git push origin main"}), NOT_IN_RECIPE),
-        ("/pr base=main", ToolCall("shell", {"command": "gh pr create"}), NOT_IN_RECIPE),
-        ("/handoff", ToolCall("shell", {"command": "git commit -am done"}), NOT_IN_RECIPE),
-        ("/init", ToolCall("shell", {"command": "make"}), NOT_IN_RECIPE),
+        ("commit", {"shell"}),
+        ("compact", set[str]()),
+        ("explain", {"recall"}),
+        ("handoff", {"recall", "shell", "write", "edit"}),
+        ("init", {"write", "edit"}),
+        ("plan", {"recall", "plan", "ask_user"}),
+        ("pr", {"recall", "shell"}),
+        ("review", {"recall", "shell"}),
     ],
-    ids=lambda value: value.arguments if isinstance(value, ToolCall) else "",
 )
-async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allowed(
-    tmp_path: Path, prompt: str, call: ToolCall, refusal: str
-) -> None:
+def test_each_allows_no_tool_that_it_is_not_for(name: str, tools: set[str]) -> None:
+    allowed = LIBRARY.recipes[name].allowed_tools
+    assert allowed is not None
+    assert set(allowed) <= {"read", "list", "glob", "grep", *tools}
+    assert tools - {"recall", "plan", "ask_user"} <= set(allowed)
+
+
+def test_test_fix_may_run_any_command_and_edit() -> None:
+    recipe = LIBRARY.recipes["test-fix"]
+    assert {"shell", "edit", "write"} <= set(recipe.allowed_tools or ())
+    assert recipe.allowed_commands is None
+
+
+async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allowed(tmp_path: Path) -> None:
     repo = changed(tmp_path)
     before = repo.program.read_text()
-    replies = [Reply("Let me.", tool_calls=[call]), Reply("I may not.")]
+    lines = ("rm shop/cart.py", "git add . && rm shop/cart.py", "git push", "git difftool -x rm", "git stash")
+    calls = [ToolCall("shell", {"command": line}) for line in lines]
+    calls.append(ToolCall("write", {"path": "shop/cart.py", "content": "gone"}))
+    replies = [Reply("Let me.", tool_calls=calls), Reply("I may not.")]
     async with stage(tmp_path, *replies, files={}, mode="full-access", dialect="anthropic") as it:
-        assert await it.prompt(prompt) == {"stopReason": "end_turn"}
-        [result] = results(it.server.calls[1].body)
-    assert result.is_error
-    assert refusal in result.text
+        assert await it.prompt("/commit") == {"stopReason": "end_turn"}
+        found = results(it.server.calls[1].body)
+    assert all(result.is_error and "may not run in this recipe" in result.text for result in found)
     assert repo.program.read_text() == before
-    assert repo.git("log", "--format=%s") == "A cart\n"
 
 
 TO_LOOK = [
@@ -190,34 +172,26 @@ TO_COMMIT = [
 ]
 
 
-async def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "refused", "allowed"),
+    [
+        ("review", [*TO_LOOK, "git stash", "git push"], ["git diff HEAD -- shop", "git blame shop/cart.py"]),
+        ("pr", [*TO_LOOK, "git push origin main", "gh pr create"], ["git merge-base HEAD main", "git branch -a"]),
+        ("handoff", [*TO_LOOK, "git commit -am done"], ["git log --oneline -5", "git status"]),
+        ("commit", TO_COMMIT, ["git restore --staged .", "git add a.py && git commit -m 'Add a'"]),
+    ],
+)
+def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(name: str, refused: list[str], allowed: list[str]) -> None:
+    patterns = LIBRARY.recipes[name].allowed_commands or ()
+    assert [line for line in refused if refusal(line, patterns) == ""] == []
+    assert [line for line in allowed if refusal(line, patterns)] == []
+
+
+def test_an_argument_of_a_recipe_becomes_no_option_of_git(tmp_path: Path) -> None:
     repo = changed(tmp_path)
-    for name in ("diff.external", "diff.x.textconv"):
-        repo.git("config", name, "touch ran;")
-
-    def state() -> tuple[str, str, str]:
-        files = "".join(path.read_text() for path in sorted(repo.path.rglob("*.*")) if path.is_file())
-        return repo.git("status", "--porcelain"), repo.git("log", "--format=%H %s"), files
-
-    before = state()
-    runs = {"/review": TO_LOOK, "/pr base=HEAD": TO_LOOK, "/handoff": TO_LOOK, "/commit": TO_COMMIT}
-    replies = [
-        reply
-        for commands in runs.values()
-        for reply in (Reply(tool_calls=[ToolCall("shell", {"command": line}) for line in commands]), Reply("No."))
-    ]
-    async with stage(tmp_path, *replies, files={}, mode="full-access") as it:
-        for number, (prompt, commands) in enumerate(runs.items()):
-            await it.prompt(prompt)
-            found = results(it.server.calls[2 * number + 1].body)
-            assert [
-                line for line, result in zip(commands, found, strict=True) if NOT_IN_RECIPE not in result.text
-            ] == []
-        for prompt in ("/review base=--output=README.md", "/pr base=--output=README.md"):
-            with pytest.raises(AgentError, match=r"`--output=README\.md\.\.HEAD`"):
-                await it.prompt(prompt)
-    assert state() == before
-    assert not (repo.path / "ran").exists()
+    for name in ("review", "pr"):
+        with pytest.raises(RecipeError, match=r"--output=README\.md\.\.HEAD"):
+            rendered(name, repo.path, base="--output=README.md")
 
 
 async def modes(it: Stage, prompt: str) -> list[str]:
@@ -265,34 +239,6 @@ async def test_handoff_writes_its_document_after_the_user_was_asked(tmp_path: Pa
         await it.prompt("/handoff for Grace")
         assert (it.folder / "HANDOFF.md").read_text() == "# Handoff\n"
         assert "for Grace" in conversation(it.server.calls[2].body)[-1][1]
-
-
-async def test_init_improves_the_page_that_is_there(tmp_path: Path) -> None:
-    edit = {"path": "AGENTS.md", "edits": [{"old_text": "Prices are", "new_text": "All prices are"}]}
-    replies = [
-        Reply(tool_calls=[ToolCall("read", {"path": "AGENTS.md"})]),
-        Reply(tool_calls=[ToolCall("edit", edit)]),
-        Reply("Better."),
-    ]
-    repo = make_repo(tmp_path / "project")
-    async with stage(tmp_path, *replies, files={}, mode="accept-edits") as it:
-        await it.prompt("/init")
-        assert f"Write `AGENTS.md` in `{repo.path}`" in conversation(it.server.calls[0].body)[0][1]
-    assert "All prices are whole cents." in (repo.path / "AGENTS.md").read_text()
-
-
-async def test_test_fix_may_run_any_command_and_edit(tmp_path: Path) -> None:
-    calls = [
-        ToolCall("shell", {"command": "echo 1 failed; false"}),
-        ToolCall("write", {"path": "b.txt", "content": "1"}),
-    ]
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), mode="full-access") as it:
-        await it.prompt('/test-fix command="make check" the cart first')
-        text = conversation(it.server.calls[0].body)[0][1]
-        assert "They are run with:\n\nmake check\n" in text
-        assert "the cart first" in text
-        assert (it.folder / "b.txt").read_text() == "1"
-        assert "1 failed" in results(it.server.calls[1].body)[0].text
 
 
 async def test_compact_brief_puts_its_summary_in_the_place_of_the_conversation(tmp_path: Path) -> None:

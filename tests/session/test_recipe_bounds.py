@@ -8,7 +8,6 @@ from support.client import connected_agent
 from support.editors import ZED_BETA
 from support.models import Reply, model_server
 from support.stage import PATIENCE
-from support.trust import trust
 
 HEAVY = "{{ cwd }}" * 7_000
 """63 KiB that Jinja2 needs a second for."""
@@ -48,29 +47,3 @@ async def test_who_names_no_recipe_does_not_wait_for_them(tmp_path: Path) -> Non
         session = await agent.new_session(tmp_path / "project")
         assert await agent.prompt(session, "Hi", timeout=PATIENCE) == {"stopReason": "end_turn"}
         assert agent.updates(kind="available_commands_update") == []
-
-
-async def test_what_is_allowed_has_its_bounds_too(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    folder = project / ".acp-agent" / "recipes"
-    fill(folder, 30, "x" * 50_000)
-    (folder / "a.md").write_text(HEAVY * 2)
-    (folder / "b.md").write_text(f"---\ndescription: {'x' * 40_000}\n---\nx")
-    (folder / "c.md").write_text("Fine.")
-    trust(tmp_path / "home", project)
-    async with (
-        model_server([], "openai") as server,
-        connected_agent(home=tmp_path / "home", env=server.env(), capabilities=ZED_BETA) as agent,
-    ):
-        await agent.new_session(project)
-        offers = (await agent.wait_update("available_commands_update", timeout=PATIENCE))["availableCommands"]
-        names = {offer["name"] for offer in offers}
-        assert {"c", "r00", "r15"} <= names
-        assert not {"a", "b", "r25"} & names
-        said = " ".join(str(notice) for notice in agent.updates(kind="notice"))
-        for told in (
-            "a.md:1: a text with {{ }} or {% %} may have 64 KiB",
-            "b.md:1: the front matter has more than 32 KiB",
-        ):
-            assert told in said
-        assert f"{folder}: has more than 1024 KiB; r" in said

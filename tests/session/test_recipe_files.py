@@ -18,7 +18,6 @@ from support.compactions import asked_last
 from support.editors import ZED_BETA
 from support.models import Reply
 from support.replies import ToolCall
-from support.repo import make_repo
 from support.stage import PATIENCE, Stage, results, stage
 
 PR = "---\ndescription: Open a pull request\narguments:\n  base: {required: true}\n---\nOpen it against {{ base }}.\n"
@@ -62,7 +61,7 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         [update] = it.agent.updates(kind="available_commands_update")
         assert offered(update)["github:pr"] == "base=… instructions"
         notice = await it.update("notice")
-        assert "a folder of recipes is named with lower-case letters" in str(notice)
+        assert "a recipe's file and its folders are named with lower-case letters" in str(notice)
         await it.prompt("/github:pr base=main")
         await it.prompt("/github/pr base=dev")
         await it.prompt("/github/other base=dev")
@@ -107,28 +106,6 @@ async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_age
         assert [result.is_error for result in results(it.server.calls[1].body)] == [False, True, False, True]
         await it.prompt("/own")
         assert asked_last(it.server.calls[2].body) == "Ours."
-
-
-async def test_a_command_of_claude_code_is_told_of_the_repository_by_git_without_allowing_it(tmp_path: Path) -> None:
-    lines = ["allowed-tools: Bash(git add:*), Bash(git commit:*)", "description: Commit", "---", ""]
-    told = (
-        "Now: !`git status --short`\nDiff: !`git diff HEAD`\nOn: !`git branch --show-current`\nNew: !`git stash list`"
-    )
-    files = {"commit.md": "\n".join(["---", *lines, told]), "see.md": "See !`git log no-such`."}
-    repo = make_repo(tmp_path / "project")
-    repo.fix()
-    write(repo.path / ".claude" / "commands", files)
-    repo.git("add", ".claude")
-    repo.git("commit", "-qm", "Commands")
-    async with stage(tmp_path, Reply("Done."), files={}, trusted=True) as it:
-        await it.prompt("/commit")
-        asked = asked_last(it.server.calls[0].body)
-        assert "Now:  M shop/cart.py\nDiff: diff --git" in asked
-        assert asked.endswith("\nOn: main\nNew: !`git stash list`")
-        for typed in ("/see no-such", "/see"):
-            with pytest.raises(AgentError, match=r"see\.md:1: .*`git log no-such` ended with") as caught:
-                await it.prompt(typed)
-            assert caught.value.code == -32603
 
 
 async def test_a_changed_file_is_read_again_and_offered_by_itself_and_before_the_next_prompt(tmp_path: Path) -> None:

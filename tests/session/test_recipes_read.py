@@ -11,7 +11,7 @@ import anyio
 
 from acp_agent.app import DATABASE, build_services
 from acp_agent.config import Settings
-from acp_agent.recipes.library import RecipeLibrary
+from acp_agent.recipes.discovery import RecipeLibrary
 from acp_agent.session.host import SessionHost
 from acp_agent.session.recipes import SessionRecipes
 from acp_agent.session.trusting import SessionTrust
@@ -50,7 +50,7 @@ async def test_the_recipes_of_a_project_are_read_once_until_something_changes(tm
         for times in (1, 1, 2):
             if times == 2:
                 recipe.write_text("Look again.\n")
-            recipes.doubt()
+            recipes.invalidate()
             await recipes.library()
             assert len(read) == times
     await store.aclose()

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.tools import handed_on as table
-from acp_agent.tools.command_patterns import refusal, refusal_of_words
+from acp_agent.tools.handed_on import handed_on
 from acp_agent.tools.shell import subject_of
-from support.checkout import REPOSITORY
 
 RUNNING = """
     git push --e=CMD ../rem main|git push --ex=x|git push --receive-pack x|git rebase -x CMD HEAD~1|git rebase -qx CMD
@@ -97,44 +96,15 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for part in text.strip().splitlines() for line in part.split("|")]
 
 
-def _wildcards(line: str) -> list[str]:
-    program, *rest = line.split()
-    subcommand = [word for word in rest[:1] if program == "git" and not word.startswith("-")]
-    return [f"{program} *", *(f"git {word} *" for word in subcommand)]
-
-
 @pytest.mark.parametrize("line", _lines(RUNNING))
-def test_no_wildcard_stands_for_an_option_that_runs_or_writes_something(line: str) -> None:
-    whole = line.split()[1] in ("bisect", "config", "difftool", "filter-branch", "hook", "merge-index", "mergetool")
-    whole = whole or line.startswith(("git submodule", "git send-email"))
-    patterns = _wildcards(line)[: 1 if whole else 2]
-    assert "no wildcard" in refusal(line, patterns)
-    assert "no wildcard" in refusal_of_words(shlex.split(line), patterns)
-    assert refusal(f"{line} y", [f"{line} *"]) == ""
+def test_an_option_that_runs_or_writes_something_is_found(line: str) -> None:
+    assert handed_on(shlex.split(line)) != ()
     assert subject_of(line) == f"shell: {line}"
 
 
-def test_what_a_subcommand_runs_is_not_meant_by_its_name() -> None:
-    for line in ("git bisect run make", "git submodule foreach make", "git difftool -yx make"):
-        assert "no wildcard" in refusal(line, _wildcards(line))
-    assert refusal("git bisect good", ["git bisect *"]) == refusal("git difftool -y", ["git difftool *"]) == ""
-
-
 @pytest.mark.parametrize("line", _lines(HARMLESS))
-def test_a_wildcard_stands_for_everyday_options(line: str) -> None:
-    named = [f"{' '.join(line.split()[:2])} *"] if line.startswith(("pnpm ", "yarn ")) else _wildcards(line)
-    for pattern in named:
-        assert refusal(line, [pattern.removesuffix(" *"), pattern]) == "", pattern
-
-
-def test_the_page_names_the_programs_of_which_that_holds() -> None:
-    page = " ".join((REPOSITORY / "docs" / "recipes.md").read_text().split())
-    listed = page.partition("writes a file, of these programs: ")[2].partition(".")[0]
-    named = set(listed.replace(",", "").split()) - {"and"}
-    known = {name for names in table._LOOKING for name in names.split()} | {"git"}
-    # Those that are called in two ways, by their first.
-    others = {"fdfind", "gfind", "gsdiff", "gshuf", "gsort", "gsplit", "gtar"}
-    assert named == known - others
+def test_everyday_options_are_none_of_them(line: str) -> None:
+    assert handed_on(shlex.split(line)) == () or line.startswith(("pnpm ", "yarn "))
 
 
 COMMANDS = sorted(
@@ -179,13 +149,11 @@ def test_each_program_has_one_row() -> None:
 
 @settings(deadline=None, max_examples=600)
 @given(spelled(COMMANDS))
-def test_no_spelling_of_a_listed_option_passes_a_wildcard(made: tuple[tuple[str, ...], list[str]]) -> None:
+def test_each_spelling_of_a_listed_option_is_found(made: tuple[tuple[str, ...], list[str]]) -> None:
     command, arguments = made
     if arguments:
         words = [*command, *arguments]
-        patterns = [" ".join((*command[:end], "*")) for end in range(1, len(command) + 1)]
-        assert refusal_of_words(words, patterns) != ""
-        assert refusal(shlex.join(words), patterns) != ""
+        assert handed_on(words) != ()
         assert subject_of(shlex.join(words)) == f"shell: {shlex.join(words)}"
 
 
@@ -206,7 +174,7 @@ def test_no_spelling_of_a_listed_option_passes_a_wildcard(made: tuple[tuple[str,
         "find . -fprint made",
     ],
 )
-def test_what_is_refused_does_run_or_write_something(tmp_path: Path, line: str) -> None:
+def test_what_is_found_does_run_or_write_something(tmp_path: Path, line: str) -> None:
     here = tmp_path / "project"
     here.mkdir()
     made = subprocess.run(
@@ -220,4 +188,4 @@ def test_what_is_refused_does_run_or_write_something(tmp_path: Path, line: str) 
         timeout=60,
     )
     assert (here / "made").exists(), made.stderr
-    assert refusal(line, ["git *", "sort *", "find *"]) != ""
+    assert handed_on(shlex.split(line)) != ()

@@ -42,7 +42,8 @@ from acp_agent.llm.provider import (
     TextDelta,
     ToolDefinition,
 )
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Prepared
@@ -115,7 +116,7 @@ class Desk:
 
     async def compact(self, *, prepared_first: bool = False) -> bool:
         handlers = known_handlers(builtin_handlers().values())
-        library = RecipeLibrary.discover(builtin_recipes_dir(), None, None, handlers)
+        library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
         compactor = Compactor(self.log, CompactionService(), hooks, self.show, self.show_usage, self.read_instructions)
         context = self.log.context

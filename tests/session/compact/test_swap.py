@@ -28,14 +28,15 @@ from acp_agent.conversation.messages import Message, Text, UserMessage
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.provider import ModelEvent, ModelRequest
-from acp_agent.recipes.library import RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.commands import COMPACT, RecipeRun
 from acp_agent.session.compact.job import swap_events
 from acp_agent.session.compact.order import Order
 from support.logs import LogBuilder, is_legal, legal_logs
 
 HANDLERS = known_handlers(builtin_handlers().values())
-RECIPE = RecipeLibrary.discover(builtin_recipes_dir(), None, None, HANDLERS).recipes[COMPACT]
+RECIPE = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(HANDLERS)).recipes[COMPACT]
 POLICY = CompactionPolicy("Summarise.", size=50_000)
 LONG = Text("The cart adds prices, and prices are cents. " * 200)
 

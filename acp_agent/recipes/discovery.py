@@ -1,0 +1,297 @@
+"""Finding recipes: their folders, the files in them, which file wins, and what is wrong with the others.
+
+Everything here touches the disk; call it from a worker thread. Folders may be a stranger's, so depth and number are
+bounded, and a project's links may not lead out of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import field
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from acp_agent.config.document import DocumentError, read_text
+from acp_agent.errors import RecipeError
+from acp_agent.frozen import frozen
+from acp_agent.recipes.model import Known, Origin, Recipe
+from acp_agent.recipes.template import check
+
+SUFFIX = ".md"
+MAX_DEPTH = 4
+"""Folders in folders."""
+MAX_FILES = 500
+"""In one folder with all that are in it."""
+MAX_NOTICES = 10
+"""Files and folders of one folder that are reported as left out; a stranger's may be very many."""
+TOO_DEEP = f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up"
+UNTRUSTED = "Came with this project, and runs once you have trusted it"
+"""Description of a recipe whose file is not read before the user has trusted it."""
+PACKAGE = Path(__file__).parents[1]
+
+Form: TypeAlias = Literal["recipe", "claude"]
+
+_WORD = r"[a-z0-9][a-z0-9_-]*"
+_NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
+_log = logging.getLogger(__name__)
+
+
+class UntrustedError(RecipeError):
+    """A file of a project has a text that the user has not trusted."""
+
+
+class NotOursError(RecipeError):
+    """A file of Claude Code's cannot be used here, which is no mistake in it."""
+
+
+@frozen
+class RecipeFolder:
+    """A folder with recipes; need not exist.
+
+    :ivar form: whether its files are recipes, or commands as Claude Code reads them.
+    """
+
+    origin: Origin
+    path: Path
+    form: Form = "recipe"
+
+    @property
+    def within(self) -> Path | None:
+        """The folder that its files may not lead out of: the project, for `<project>/.acp-agent/recipes`."""
+        return self.path.parents[1] if self.origin == "project" else None
+
+
+@frozen
+class Listing:
+    """What a folder holds.
+
+    :ivar files: paths by name: `github/pr` for `github/pr.md`; in alphabetical order.
+    :ivar unread: files and folders that are left out, and why.
+    """
+
+    files: dict[str, Path]
+    unread: tuple[tuple[Path, str], ...] = ()
+
+
+@frozen
+class RecipeLibrary:
+    """The recipes of a session.
+
+    :ivar recipes: by name, in alphabetical order.
+    :ivar errors: one for each file or folder that could not be used.
+    :ivar untrusted: those of a project that the user has not trusted, by name. They replace none of `recipes`, and
+        nothing of their text is known.
+    """
+
+    recipes: Mapping[str, Recipe]
+    errors: tuple[RecipeError, ...] = ()
+    untrusted: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
+
+    @classmethod
+    def read(
+        cls,
+        folders: Iterable[RecipeFolder],
+        known: Known,
+        reserved: Collection[str] = (),
+        trusted: Callable[[Path], str | None] | None = None,
+    ) -> RecipeLibrary:
+        """Read the files of these folders; a later one replaces what an earlier one has of the same name.
+
+        A file that cannot be used is reported, and leaves the recipe that it was to replace in use.
+
+        :param reserved: names of commands that no recipe may take.
+        :param trusted: returns the SHA-256, in hex, of the text that may be used of a project's file; None where the
+            file may not be read. None in its place trusts all.
+        """
+        recipes: dict[str, Recipe] = {}
+        untrusted: dict[str, Recipe] = {}
+        errors: list[RecipeError] = []
+        for folder in folders:
+            found = listing(folder)
+            errors += [RecipeError(why, source=str(path)) for path, why in found.unread]
+            for name, path in found.files.items():
+                trusted_text = trusted(path) if trusted is not None and folder.origin == "project" else ""
+                try:
+                    recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
+                    recipes[recipe.name] = recipe
+                except UntrustedError:
+                    named = _name(folder, name, known, reserved)
+                    untrusted[named] = Recipe(named, UNTRUSTED, "", 1, path, folder.origin, "")
+                except NotOursError as error:
+                    _log.info("left out: %s", error)
+                except RecipeError as error:
+                    errors.append(error)
+        return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
+
+    def get(self, name: str) -> Recipe | None:
+        """Return the recipe of this name, if there is one: `github/pr`, or `github:pr` as editors are told it."""
+        return self.recipes.get(name.replace(":", "/"))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return what the user should be told of recipes that can be used."""
+        return tuple(recipe.notice for recipe in self.recipes.values() if recipe.notice)
+
+    @property
+    def known(self) -> Mapping[str, Recipe]:
+        """Return all recipes by name, also those that are not trusted yet."""
+        return dict(sorted({**self.untrusted, **self.recipes}.items()))
+
+
+def builtin_recipes_dir() -> Path:
+    """Return the folder of the built-in recipes: inside the installed package, or beside it in a checkout."""
+    installed = PACKAGE / "builtin_recipes"
+    return installed if installed.is_dir() else PACKAGE.parent / "recipes"
+
+
+def is_recipe_name(name: str) -> bool:
+    """Return whether a file could give a recipe this name: `github/pr`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def read_recipe(
+    folder: RecipeFolder,
+    name: str,
+    path: Path,
+    known: Known,
+    reserved: Collection[str] = (),
+    trusted: str | None = "",
+) -> Recipe:
+    """Read one file.
+
+    :param folder: the folder of recipes that it is in.
+    :param name: its name there: `github/pr` for `github/pr.md`.
+    :param reserved: names of commands that no recipe may take.
+    :param trusted: SHA-256, in hex, of the one text that may be used; empty for any, None for none.
+    :raises UntrustedError: it may not be used, or has another text.
+    :raises RecipeError: it cannot be used; names the file, and the line where there is one.
+    """
+    from acp_agent.recipes.claude_commands import parse_command
+    from acp_agent.recipes.parser import digest, parse_recipe
+
+    try:
+        name = _name(folder, name, known, reserved)
+        text = None if trusted is None else read_text(path, within=folder.within)
+        if trusted is None or (trusted and text is not None and digest(text) != trusted):
+            raise UntrustedError("is not trusted", source=str(path))
+        if text is None:
+            raise DocumentError("is a link to a file that does not exist")
+        parse = parse_command if folder.form == "claude" else parse_recipe
+        recipe = parse(text, name=name, source=path, origin=folder.origin, known=known)
+        if folder.origin != "builtin":  # without them most sessions need no Jinja2
+            check(recipe)
+        return recipe
+    except RecipeError:
+        raise
+    except DocumentError as error:
+        message = f"{error.key}: {error.message}" if error.key else error.message
+        kind = NotOursError if folder.form == "claude" else RecipeError
+        raise kind(message, source=str(path), line=error.line) from error
+    except Exception as error:  # one file must not take the others with it
+        _log.exception("the recipe %s could not be read", path)
+        raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error
+
+
+def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[str]) -> str:
+    """Return the name of the recipe that a file gives.
+
+    :raises DocumentError: no recipe can have it.
+    """
+    if folder.form == "claude":
+        from acp_agent.recipes.claude_commands import command_name
+
+        name = command_name(name)
+        if name in (*reserved, *known.required_hooks) or not is_recipe_name(name):
+            raise DocumentError(f"cannot be called /{name} here")
+    elif name in reserved:
+        raise DocumentError(f"/{name} is a command of the agent's own; rename the file")
+    elif not is_recipe_name(name):
+        raise DocumentError(
+            "a recipe's file and its folders are named with lower-case letters, digits, - and _ alone; rename it"
+        )
+    return name
+
+
+def listing(folder: RecipeFolder, part: Path | None = None) -> Listing:
+    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs.
+
+    :param part: a folder in it, to list that alone.
+    """
+    path, unread = part or folder.path, list[tuple[Path, str]]()
+    prefix = "".join(f"{name}/" for name in path.relative_to(folder.path).parts)
+    found = list(islice(_walk(folder, path, prefix, set(), unread), MAX_FILES + 1))
+    if len(found) > MAX_FILES:
+        unread.insert(0, (path, f"has more than {MAX_FILES} files, and the others are left out"))
+    if len(unread) > MAX_NOTICES:
+        unread[MAX_NOTICES - 1 :] = [(path, f"{len(unread) - MAX_NOTICES + 1} more files and folders are left out")]
+    return Listing(dict(sorted(found[:MAX_FILES])), tuple(unread))
+
+
+def unlisted(folder: RecipeFolder, path: Path) -> str:
+    """Return why `listing` leaves out a file that is in a folder; empty where it does not."""
+    if len(path.relative_to(folder.path).parts) > MAX_DEPTH + 1:
+        return TOO_DEEP
+    return "" if path.name.endswith(SUFFIX) else _suffix_wanted(path.name)
+
+
+def signature(folders: Iterable[RecipeFolder]) -> Hashable:
+    """Return a value that differs when a file was added, changed or removed."""
+    return tuple((folder, *_signs(listing(folder))) for folder in folders)
+
+
+def _signs(found: Listing) -> Iterator[Hashable]:
+    yield found.unread
+    for path in found.files.values():
+        try:
+            status = path.stat()
+        except OSError as error:
+            yield path, error.errno
+        else:
+            # st_ctime_ns: a change may have put the old st_mtime_ns back.
+            yield path, status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
+
+
+def _suffix_wanted(name: str) -> str:
+    return f"is no recipe by its name, which has to end in {SUFFIX}; rename it to {Path(name).stem}{SUFFIX}"
+
+
+def _walk(
+    folder: RecipeFolder, path: Path, prefix: str, seen: set[tuple[int, int]], unread: list[tuple[Path, str]]
+) -> Iterator[tuple[str, Path]]:
+    """Yield the files below a folder.
+
+    :param seen: the folders that were walked; a link may lead back to one.
+    :param unread: gathers what is left out. Claude Code's own rules hold for its commands, so that nothing is said of
+        depth and suffix there.
+    """
+    told = unread if folder.form == "recipe" else []
+    try:
+        status = path.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            return
+        seen.add((status.st_dev, status.st_ino))
+        if folder.within is not None and not path.resolve().is_relative_to(folder.within.resolve()):
+            unread.append((path, f"is a link that leads out of {folder.within}; put a copy of the folder here"))
+            return
+        if prefix.count("/") > MAX_DEPTH:
+            told.append((path, TOO_DEEP))
+            return
+        names = sorted(entry.name for entry in path.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        unread.append((path, f"cannot read this folder ({error.strerror or error})"))
+        return
+    for name in names:
+        if name.startswith(".") or name.lower() == "readme.md":
+            continue
+        if name.endswith(SUFFIX):
+            yield prefix + name.removesuffix(SUFFIX), path / name
+        elif os.path.isdir(path / name):  # noqa: PTH112 - which raises nothing for a loop of links, in 3.11 either
+            yield from _walk(folder, path / name, f"{prefix}{name}/", seen, unread)
+        elif name.lower().endswith(SUFFIX):
+            told.append((path / name, _suffix_wanted(name)))
