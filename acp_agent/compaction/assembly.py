@@ -42,8 +42,8 @@ def accepted(
     budget, after = state.budget, result.tokens_after
     if not layers.parts:
         raise CompactionError(
-            f"The strategy {strategy!r} leaves nothing in the place of the messages that it takes away, so its result "
-            "was not used.",
+            f"There is too little to compact: the strategy {strategy!r} leaves nothing in the place of the messages that "
+            "it takes away.",
             "The history is unchanged.",
         )
     replaced = replaced_tokens(draft.cut)

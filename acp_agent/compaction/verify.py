@@ -207,7 +207,7 @@ def mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
     if flagged:
         found = dict.fromkeys(f"- {each.kind}: {' '.join(each.text.split())[:_LISTED_LENGTH]}" for each in flagged)
         blocks.append("These were not found. Replace each by what stands there, copied exactly, or leave it out:")
-        blocks.append("\\n".join(list(found)[:_LISTED]))
+        blocks.append("\n".join(list(found)[:_LISTED]))
     if missing:
         blocks.append('These sections are missing or empty. Write each; "None." if there is nothing to say:')
         blocks.append("\n".join(f"- {name}" for name in missing))

@@ -19,6 +19,8 @@ from support.models import Reply, ToolCall, Usage
 from support.stored import damage_texts, log_file_with, wait_logged
 
 HALF_FULL = 9_000
+SIZE = 4_000
+"""Tokens: a fifth of the window."""
 WAIT = {"compaction": {"wait": True}}
 TOO_LONG = {"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too long"}}
 STATES = "This model's maximum context length is 6000 tokens. However, your messages resulted in 11000 tokens."
@@ -298,3 +300,18 @@ async def test_a_prompt_that_was_running_when_it_was_written_is_still_there_when
         assert shown_compactions(it.agent)[0].statuses == ["in_progress", "completed"]
         assert it.server.calls[-1].mentions(order)
         assert json.dumps(it.last).count(order) == 1
+
+
+async def test_between_two_turns_the_last_answer_takes_its_part_of_the_size_like_everything_else(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A cart.\n")
+    step = Reply("", tool_calls=[ToolCall("read", {"path": str(tmp_path / "a.txt")})], usage=Usage(PREPARE, 20))
+    async with desk(tmp_path, Reply(SUMMARY)) as it:
+        await it.filled()
+        # As many steps as the summary takes, and then an answer that is larger than the new context may be.
+        await it.prompt("Two?", *[step] * 50, Reply(LONG, usage=Usage(PREPARE, 400)))
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.text == SUMMARY
+        await it.prompt("Three?", Reply("Third answer."))
+        said_now = "\n".join(said(message) for message in it.last)
+        assert SUMMARY in said_now
+        assert len(said_now) / 4 < SIZE

@@ -434,8 +434,8 @@ async def test_a_summary_and_its_correction_are_looked_through_beside_the_event_
 def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() -> None:
     text = mend_request(unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"])
     assert text.count("a_1") == 1
-    for part in ("name: a_1", "path: src/b.py", "- Open work", "- Files", "whole corrected"):
-        assert part in text
+    assert {"- name: a_1", "- path: src/b.py", "- Open work", "- Files"} <= {*text.splitlines()}
+    assert "whole corrected" in text
 
 
 def test_the_request_to_mend_speaks_only_of_what_is_wrong_and_stays_short() -> None:

@@ -129,9 +129,10 @@ class SessionCompaction:
 
     async def end_turn(self) -> None:
         """Put a summary that is ready in its place between two turns."""
-        model = self._model
-        if model is not None and self.background.state == "ready" and self._host.compaction_settings(model.name).auto:
-            await self._use_prepared(model)
+        if self._model is not None and self.background.state == "ready":
+            between = replace(await self._situation(self._model), opens_turn=True)
+            if decide(between) == "use":
+                await self._use_prepared(self._model, turn_over=True)
 
     # --- the steps ---
 
@@ -169,12 +170,12 @@ class SessionCompaction:
             return None
         return order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
 
-    async def _use_prepared(self, active: ActiveModel) -> AgentError | None:
+    async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> AgentError | None:
         """Put a summary that is ready in its place; return why it was not used."""
         order = self.background.order
         assert order is not None
         try:
-            now = await self.orders.now(order, active)
+            now = await self.orders.now(order, active, turn_over=turn_over)
             await self.compactor.compact(now, lambda _: self.background.result())  # nobody watches it being written
         except AgentError as error:
             await self.background.drop()

@@ -134,10 +134,11 @@ class Orders:
             index,
         )
 
-    async def now(self, order: Order, active: ActiveModel) -> Order:
-        """Return the same for the conversation as it is now."""
+    async def now(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
+        """Return the same for the conversation as it is now; no prompt is being worked on where the turn is over."""
         index, revision = await self._source.index(), self._host.context.revision
         state = await self._state(active, self._host.requests.request(active), guessed=False)
+        state = replace(state, turn_from=None) if turn_over else state
         return replace(order, state=state, revision=revision, index=index)
 
     async def strategy(self, model: str) -> str:
