@@ -42,8 +42,7 @@ def accepted(
     budget, after = state.budget, result.tokens_after
     if not layers.parts:
         raise CompactionError(
-            f"There is too little to compact: the strategy {strategy!r} leaves nothing in the place of the messages that "
-            "it takes away.",
+            f"Too little to compact: the strategy {strategy!r} leaves nothing in the place of what it takes away.",
             "The history is unchanged.",
         )
     replaced = replaced_tokens(draft.cut)

@@ -302,7 +302,7 @@ async def test_a_prompt_that_was_running_when_it_was_written_is_still_there_when
         assert json.dumps(it.last).count(order) == 1
 
 
-async def test_between_two_turns_the_last_answer_takes_its_part_of_the_size_like_everything_else(tmp_path: Path) -> None:
+async def test_between_two_turns_the_last_answer_takes_its_part_of_the_size_like_all_else(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A cart.\n")
     step = Reply("", tool_calls=[ToolCall("read", {"path": str(tmp_path / "a.txt")})], usage=Usage(PREPARE, 20))
     async with desk(tmp_path, Reply(SUMMARY)) as it:
