@@ -70,7 +70,7 @@ class SessionCompaction:
         """
         order = await self.orders.make("manual", await self._active(), run)
         assert order is not None  # since its recipe is given
-        prepared, least = self.background.order, 2 if self.background.state == "ready" else 3
+        prepared, least = self.background.order, 2 if self.background.state == "ready" else 3  # by any model
         if prepared is not None and prepared.terms[:least] == order.terms[:least]:
             return await self.compactor.compact(order, self.background.result) is not None
         await self.background.drop()
